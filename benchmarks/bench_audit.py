@@ -1,4 +1,4 @@
-"""An audit of many variables, curves included, compared with `np.argsort` of every column.
+"""An audit of many variables compared with `np.argsort` of every column.
 
     python benchmarks/bench_audit.py [variables] [rows]
 
@@ -44,7 +44,7 @@ def main() -> None:
     audit = timed(lambda: vc.audit(y, p, columns))
     memory = peak_mb() - before
     sorts = timed(lambda: [np.argsort(column) for column in columns.values()])
-    print(f"Audit of {n_variables:,} variables × {n:,} rows, both events and all curves included\n")
+    print(f"Audit of {n_variables:,} variables × {n:,} rows\n")
     print("| | wall s | CPU s | CPU ratio | MB beyond input |\n|---|---|---|---|---|")
     print(f"| np.argsort of every column | {sorts[0]:.2f} | {sorts[1]:.2f} | 1 | |")
     print(

@@ -132,7 +132,7 @@ def mcgrad_worst(data: Data) -> float:
 
 
 def our_audit(data: Data) -> object:
-    return vc.audit(data.y, data.p, {"v": data.v}, event="positive")
+    return vc.audit(data.y, data.p, {"v": data.v}, ladder="none")
 
 
 def relplot_even_ece(data: Data) -> float:

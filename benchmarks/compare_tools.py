@@ -128,12 +128,12 @@ def repairs() -> None:
             learned = learn(seen)
             seconds[name] = time.process_time() - started
             sets[name] = np.clip(learned(new), 1e-6, 1 - 1e-6)
-    found = vc.compare(new.y, sets, new.X, event="positive")
-    print("| | log-loss | ECE | along age | along marital status | worst of 14 | CPU s |")
+    found = vc.compare(new.y, sets, new.X)
+    print("| | log-loss | by score | along age | along marital status | worst of 14 | CPU s |")
     print("|---|---|---|---|---|---|---|")
     for name in sets:
-        off = {one: 100 * found.row(name, "VECE", one).value for one in new.X}
-        loss, ece = found.row(name, "log-loss").value, 100 * found.row(name, "ECE").value
+        off = {one: 100 * found.row(name, "uneven", one).value for one in new.X}
+        loss, ece = found.row(name, "log-loss").value, 100 * found.row(name, "by score").value
         print(
             f"| {name} | {loss:.3f} | {ece:.1f} | {off['age']:.1f} | {off['marital-status']:.1f} "
             f"| {max(off.values()):.1f} | {seconds[name]:.1f} |"
@@ -141,7 +141,7 @@ def repairs() -> None:
 
 
 def audit_finds(y: Floats, p: Floats, columns: dict[str, Floats]) -> bool:
-    found = vc.audit(y, p, columns, event="positive", repair=False)
+    found = vc.audit(y, p, columns, ladder="none")
     return any(row.p_holm < 0.05 for row in found)
 
 

@@ -154,7 +154,7 @@ def interval_sums(which: int, many: int, seed: int) -> Any:
 
 @cache
 def interval_truth(which: int, center: bool) -> float:
-    """Return the true VECE of one of these worlds, or that beyond the overall gap."""
+    """Return the true VECE of one of these worlds, or the uneven error over bins."""
     world, _ = interval_worlds()[which]
     return world.truth(world.size, center=center)[0]
 
@@ -184,8 +184,8 @@ def vece_intervals(seed: int) -> Figures:
     return _intervals(seed, list(range(len(interval_worlds()))), 60, center=False)
 
 
-def beyond_intervals(seed: int) -> Figures:
-    """Return the same of the error beyond the overall gap, with 500 or 2,000 rows in turn."""
+def uneven_intervals(seed: int) -> Figures:
+    """Return the same of the uneven error over bins, with 500 or 2,000 rows in turn."""
     half = [k for k in range(len(interval_worlds())) if k // 2 % 2 == k % 2]
     return _intervals(seed, half, 20, center=True)
 
@@ -249,15 +249,14 @@ def clusters(seed: int) -> Figures:
 
 
 def comparisons(seed: int) -> Figures:
-    """Return coverage and width of the interval of a difference between two VECEs."""
+    """Return coverage and width of the interval of a difference between two uneven errors."""
     covered, width = [], []
     rng = np.random.default_rng(seed)
     for _ in range(20):
         v, s = rng.random(1000), rng.uniform(0.3, 0.7, 1000)
         gap = 0.2 * (2 * v - 1)
         y = (rng.random(1000) < s - gap).astype(int)
-        found = vc.compare(y, {"a": s, "b": s - gap / 2}, {"v": v}, event="positive")
-        (row,) = (one for one in found.rows if one.metric == "VECE" and one.method == "b")
+        row = vc.compare(y, {"a": s, "b": s - gap / 2}, {"v": v}).row("b", "uneven", "v")
         covered.append(row.difference_low <= -0.05 <= row.difference_high)
         width.append(row.difference_high - row.difference_low)
     return {"coverage": percent([covered]), "width": 100 * float(np.mean(width))}
@@ -276,7 +275,7 @@ def verdicts(seed: int) -> Figures:
             for _ in range(2):
                 v, s = rng.random(n), rng.uniform(low, high, n)
                 y = (rng.random(n) < s).astype(int)
-                found = vc.audit(y, s, {"v": v}, event="positive")
+                found = vc.audit(y, s, {"v": v}, ladder="none")
                 few.append(found.row("v").verdict == "too few rows")
         rates[name] = percent([few])
     return rates

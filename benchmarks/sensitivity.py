@@ -355,9 +355,9 @@ STUDIES: dict[str, Study] = {
         "points",
     ),
     "uneven": Study(
-        inference.beyond_intervals,
+        inference.uneven_intervals,
         range(400, 408),
-        "the error beyond the overall gap in the same worlds, 20 replicates each per seed",
+        "the uneven error over bins in the same worlds, 20 replicates each per seed",
     ),
     "detectable error": Study(
         inference.detectable,
@@ -372,7 +372,7 @@ STUDIES: dict[str, Study] = {
     "comparison": Study(
         inference.comparisons,
         range(400, 406),
-        "interval of the difference of two VECEs, 1,000 rows, 20 replicates per seed",
+        "interval of the difference of two uneven errors, 1,000 rows, 20 replicates per seed",
     ),
     "verdict": Study(
         inference.verdicts,

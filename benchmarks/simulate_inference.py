@@ -208,7 +208,7 @@ def groups(replicates: int) -> None:
             test = vc.estimate(y, s, v, event="positive", groups=unit)
             found += test.p_value < 0.05
             covered += test.low <= 0
-            X, more = {"v": v}, {"event": "positive", "binning": "quantile", "repair": False}
+            X, more = {"v": v}, {"binning": "quantile", "ladder": "none"}
             audited = vc.audit(y, s, X, groups=unit, include=["v"], **more)
             constant += audited.rows[0].uneven.p_value < 0.05
         rates = [100 * x / replicates for x in (found, constant, covered)]

@@ -21,7 +21,7 @@ from scipy import special
 from scipy.special import expit
 
 import simulate_bands
-import simulate_claims as claims
+import simulate_cells as cells
 import varcal as vc
 
 Floats = NDArray[np.float64]
@@ -226,10 +226,9 @@ class World:
 
 
 def _audit(y, s, v, **more) -> vc.results.Audit:
-    """Audit the risk along one variable, or several in a dict, over quantile bins."""
+    """Audit along one variable, or several in a dict, over quantile bins."""
     X = v if isinstance(v, dict) else {"v": v}
-    more = {"event": "positive", "binning": "quantile", "repair": False} | more
-    return vc.audit(y, s, X, include=list(X), **more)
+    return vc.audit(y, s, X, include=list(X), ladder="none", **{"binning": "quantile"} | more)
 
 
 def _covers(found, truth: float) -> Found:
@@ -253,24 +252,23 @@ def _interval(rng: Rng, scenario: Scenario, n: int) -> Found:
     return _covers(found, scenario.truth(scenario.size)[0])
 
 
-def _claim_test(rng: Rng, score: str, variable: str, n: int) -> Found:
-    p = claims.SCORES[score](rng, n)
-    v = claims.VARIABLES[variable](rng, p)
-    return Found(claims.p_value(rng.random(n) < p, p, v, seed=int(rng.integers(2**31))) < 0.05)
+def _cell_test(rng: Rng, score: str, variable: str, n: int) -> Found:
+    p = cells.SCORES[score](rng, n)
+    v = cells.VARIABLES[variable](rng, p)
+    return Found(cells.p_value(rng.random(n) < p, p, v, seed=int(rng.integers(2**31))) < 0.05)
 
 
 def _biased(rng: Rng, kind: str, size: float) -> Found:
     p = rng.uniform(0.2, 0.8, 1000)
     y = rng.random(1000) < p - size * (1 if kind == "risk" else np.sign(p - 0.5))
-    v = claims.VARIABLES["follows the score"](rng, p)
-    return Found(claims.p_value(y, p, v, seed=int(rng.integers(2**31))) < 0.05)
+    v = cells.VARIABLES["follows the score"](rng, p)
+    return Found(cells.p_value(y, p, v, seed=int(rng.integers(2**31))) < 0.05)
 
 
-def _larger_claim(rng: Rng, kind: str, size: float, n: int, truth: float) -> Found:
-    p, u = rng.beta(2, 2, n), rng.random(n)
-    y = rng.random(n) < np.clip(p + claims.shifts(kind, p, u, size), 0, 1)
+def _uneven(rng: Rng, kind: str, size: float, n: int, truth: float) -> Found:
+    y, p, u = cells.tilted(rng, n, kind, size)
     seed = int(rng.integers(2**31))
-    found = claims.audited(y, p, u, random_state=seed).rows[0].uneven
+    found = cells.audited(y, p, u, random_state=seed).rows[0].uneven
     return Found(bool(found.low <= truth + 1e-9 <= found.high), found.high - found.low)
 
 
@@ -303,22 +301,22 @@ def _scenario_worlds() -> Iterator[World]:
                 yield World(name, 0.95, "interval", draw, 400)
 
 
-def _claim_worlds() -> Iterator[World]:
-    for score in claims.SCORES:
-        for variable in claims.VARIABLES:
+def _cell_worlds() -> Iterator[World]:
+    for score in cells.SCORES:
+        for variable in cells.VARIABLES:
             for n in (200, 1_000, 10_000):
-                draw = partial(_claim_test, score=score, variable=variable, n=n)
-                name = f"both claims, {score}, v {variable}, n = {n:,}"
+                draw = partial(_cell_test, score=score, variable=variable, n=n)
+                name = f"uneven, {score}, v {variable}, n = {n:,}"
                 yield World(name, 0.05, "test", draw, 1_000)
     for kind in ("risk", "confidence"):
         for size in (0.05, 0.15):
-            name = f"both claims, {kind} off by {size} everywhere, v follows the score"
+            name = f"uneven, {kind} off by {size} everywhere, v follows the score"
             yield World(name, 0.05, "test", partial(_biased, kind=kind, size=size), 1_000)
     for kind, size in (("risk", 0.0), ("risk", 0.06), ("confidence", 0.12), ("one side", 0.12)):
-        truth = claims.truth_of(kind, size, 400_000)
+        truth = cells.truth_of(kind, size, 400_000)
         for n in (500, 2_000):
-            draw = partial(_larger_claim, kind=kind, size=size, n=n, truth=truth)
-            yield World(f"larger claim, {kind} {size}, n = {n:,}", 0.95, "interval", draw, 400)
+            draw = partial(_uneven, kind=kind, size=size, n=n, truth=truth)
+            yield World(f"uneven, {kind} {size}, n = {n:,}", 0.95, "interval", draw, 400)
 
 
 def _band_worlds() -> Iterator[World]:
@@ -385,7 +383,7 @@ def overall(rng: Rng, n: int, scores: str, gap: float) -> Found:
     }[scores]()
     y = rng.random(n) < np.clip(s - gap, 0, 1)
     truth = gap - gap**2 / 2 if scores == "all of (0, 1)" else gap  # clipped at 0
-    found = _audit(y, s, rng.random(n)).claims["risk"]
+    found = _audit(y, s, rng.random(n)).target
     covered = bool(found.gap_low <= truth <= found.gap_high)
     return Found(covered, found.gap_high - found.gap_low)
 
@@ -443,7 +441,7 @@ def rare(rng: Rng, n: int, rate: float, scores: str, level: float, uneven: bool)
     bins = vc.make_bins("y", "p", "v", data=rows, binning="quantile", classes=(False, True))
     sums = vc.collect(rows, bins)
     if uneven:
-        found = vc.audit(sums, event="positive", repair=False).rows[0].uneven
+        found = vc.audit(sums, ladder="none").rows[0].uneven
     else:
         found = vc.estimate(sums, event="positive")
     return Found(found.p_value < level)
@@ -469,28 +467,23 @@ def _sets(rng: Rng, n: int, kind: str) -> tuple[Floats, Floats, Floats, Floats]:
     return v, expit(z), expit(z + 0.6 * (v - 0.5)), expit(z - 0.3)
 
 
-def _claim(p: Floats, q: Floats, event: str) -> tuple[Floats, Floats]:
-    """Return the score and the hit rate of a claim."""
-    if event == "positive":
-        return p, q
-    return np.maximum(p, 1 - p), np.where(p > 0.5, q, 1 - q)
-
-
 @cache
-def _true_changes(kind: str, event: str) -> tuple[float, float]:
-    """Return the change of VECE and of ECE over ten bins, from a million rows."""
+def _true_changes(kind: str) -> dict[str, float]:
+    """Return the change of the error by score and of the uneven error, from a million rows."""
     rng = np.random.default_rng(1)
     v, q, *sets = _sets(rng, 1_000_000, kind)
+    tenth = (10 * v).astype(int)
     errors = []
     for p in sets:
-        score, rate = _claim(p, q, event)
-        gaps = [(score - rate)[np.argsort(by)].reshape(10, -1).mean(1) for by in (v, score)]
-        errors.append([np.abs(gap).mean() for gap in gaps])
-    vece, ece = np.subtract(errors[1], errors[0])
-    return float(vece), float(ece)
+        by_score = (p - q)[np.argsort(p)].reshape(10, -1).mean(1)
+        side = p > 0.5
+        gap = p - q - (np.bincount(side, p - q) / np.bincount(side))[side.astype(int)]
+        errors.append([np.abs(by_score).mean(), np.abs(np.bincount(tenth + 10 * side, gap)).sum()])
+    score, uneven = np.subtract(errors[1], errors[0])
+    return {"by score": float(score), "uneven": float(uneven) / len(q)}
 
 
-def changed(rng: Rng, n: int, kind: str, event: str, metric: str, n_groups: int, by: str) -> Found:
+def changed(rng: Rng, n: int, kind: str, metric: str, n_groups: int, by: str) -> Found:
     """The interval of a change; rows of a group share half of their luck."""
     v, q, before, after = _sets(rng, n, kind)
     unit = None
@@ -501,21 +494,21 @@ def changed(rng: Rng, n: int, kind: str, event: str, metric: str, n_groups: int,
         unit = place * n_groups // n if by == "v" else place % n_groups
         luck = np.where(rng.random(n) < 0.5, rng.random(n_groups)[unit], luck)
     sets = {"before": before, "after": after}
-    found = vc.compare(luck < q, sets, {"v": v}, event=event, groups=unit)
-    row = found.row("after", metric, "v" if metric == "VECE" else "")
-    truth = _true_changes(kind, event)[metric == "ECE"]
+    found = vc.compare(luck < q, sets, {"v": v}, groups=unit)
+    row = found.row("after", metric, "v" if metric == "uneven" else "")
+    truth = _true_changes(kind)[metric]
     low, high = row.difference_low, row.difference_high
     return Found(bool(low <= truth <= high), high - low)
 
 
 def any_verdict(rng: Rng, n: int) -> Found:
-    """Whether any of 8 variables gets a verdict where VECE is 0.05 before and after."""
+    """Whether any of 8 variables gets a verdict where the mean gap is 0.05 before and after."""
     X = {f"v{k}": rng.random(n) for k in range(8)}
     q, side = rng.uniform(0.3, 0.7, n), rng.random(n) < 0.5
     sets = {"one": q + 0.05, "other": np.where(side, q + 0.05 + 0.05, q)}
-    found = vc.compare(rng.random(n) < q, sets, X, event="positive")
-    rows = [row for row in found.rows if row.method == "other" and row.metric == "VECE"]
-    return Found(any(row.verdict != "unchanged" for row in rows))
+    found = vc.compare(rng.random(n) < q, sets, X)
+    rows = [row for row in found.rows if row.method == "other" and row.metric == "uneven"]
+    return Found(any(row.verdict != "no clear change" for row in rows))
 
 
 # Several variables
@@ -533,7 +526,7 @@ def any_change(rng: Rng, n: int, size: float) -> Found:
     """Whether any of 8 variables is flagged by a second audit when nothing changed."""
     before, after = (_tilts(rng, n, np.full(8, size)) for _ in range(2))
     verdicts = after.since(before).columns["verdict"]
-    return Found(any(verdict != "unchanged" for verdict in verdicts))
+    return Found(any(verdict != "no clear change" for verdict in verdicts))
 
 
 def ranks(rng: Rng, n: int) -> Found:
@@ -656,20 +649,20 @@ RARE = (
     (12_000, 0.0002, "gamma", True, 0.05),
     (20_000, 0.0004, "lognormal, sorted by v", True, 0.05),
 )
-#: rows, sets, event, metric, groups, along what groups lie
+#: rows, sets, metric, groups, along what groups lie
 CHANGES = (
-    (1_000, "calibrated, tilted", "positive", "VECE", 0, ""),
-    (10_000, "calibrated, tilted", "positive", "VECE", 0, ""),
-    (1_000, "opposite tilts", "positive", "VECE", 0, ""),
-    (1_000, "tilted, tilted half as much", "positive", "VECE", 0, ""),
-    (1_000, "too sure, noisy", "positive", "VECE", 0, ""),
-    (1_000, "predictions change", "correct", "VECE", 0, ""),
-    (1_800, "calibrated, tilted", "positive", "VECE", 20, "v"),
-    (1_800, "too sure, noisy", "positive", "VECE", 60, "rows"),
-    (1_000, "calibrated, tilted", "positive", "ECE", 0, ""),
-    (1_000, "too sure, noisy", "positive", "ECE", 0, ""),
-    (1_000, "predictions change", "positive", "ECE", 0, ""),
-    (1_800, "too sure, noisy", "positive", "ECE", 20, "rows"),
+    (1_000, "calibrated, tilted", "uneven", 0, ""),
+    (10_000, "calibrated, tilted", "uneven", 0, ""),
+    (1_000, "opposite tilts", "uneven", 0, ""),
+    (1_000, "tilted, tilted half as much", "uneven", 0, ""),
+    (1_000, "too sure, noisy", "uneven", 0, ""),
+    (1_000, "predictions change", "uneven", 0, ""),
+    (1_800, "calibrated, tilted", "uneven", 20, "v"),
+    (1_800, "too sure, noisy", "uneven", 60, "rows"),
+    (1_000, "calibrated, tilted", "by score", 0, ""),
+    (1_000, "too sure, noisy", "by score", 0, ""),
+    (1_000, "predictions change", "by score", 0, ""),
+    (1_800, "too sure, noisy", "by score", 20, "rows"),
 )
 #: curve, rows, what
 ENDS = (
@@ -721,12 +714,10 @@ def shifted_worlds() -> Iterator[World]:
 
 def change_worlds() -> Iterator[World]:
     """Yield changes between models and audits, ranks, the ends of curves."""
-    for n, kind, event, metric, n_groups, by in CHANGES:
-        draw = partial(
-            changed, n=n, kind=kind, event=event, metric=metric, n_groups=n_groups, by=by
-        )
+    for n, kind, metric, n_groups, by in CHANGES:
+        draw = partial(changed, n=n, kind=kind, metric=metric, n_groups=n_groups, by=by)
         grouped = f", {n_groups} groups along {by}" if n_groups else ""
-        name = f"change of {metric}, {kind}, {event}, n = {n:,}{grouped}"
+        name = f"change of {metric}, {kind}, n = {n:,}{grouped}"
         yield World(name, 0.95, "interval", draw, 300)
     yield World(
         "any verdict of 8 variables, n = 1,000", 0.05, "test", partial(any_verdict, n=1_000), 300
@@ -747,7 +738,7 @@ def change_worlds() -> Iterator[World]:
 EDGES = (edge_worlds, shifted_worlds)
 SOURCES: tuple[Callable[[], Iterator[World]], ...] = (
     _scenario_worlds,
-    _claim_worlds,
+    _cell_worlds,
     _band_worlds,
     edge_worlds,
     change_worlds,

@@ -18,8 +18,8 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal import results as results
     from varcal._apply.apply import apply as apply
     from varcal._audit.audit import audit as audit
-    from varcal._audit.audit_estimator import audit_estimator as audit_estimator
     from varcal._audit.compare import compare as compare
+    from varcal._audit.estimator import audit_estimator as audit_estimator
     from varcal._evidence.collect import collect as collect
     from varcal._evidence.collect import make_bins as make_bins
     from varcal._inference.power import rows_needed as rows_needed
@@ -46,7 +46,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
 _HOME = {
     "apply": "_apply.apply",
     "audit": "_audit.audit",
-    "audit_estimator": "_audit.audit_estimator",
+    "audit_estimator": "_audit.estimator",
     "bin_table": "_measures.bin_table",
     "collect": "_evidence.collect",
     "compare": "_audit.compare",

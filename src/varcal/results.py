@@ -1,12 +1,11 @@
 """The types of results, for annotations and `isinstance`. Functions of varcal make them."""
 
 from varcal._apply.apply import Applied
-from varcal._audit.audit_changes import Changes
-from varcal._audit.audit_result import Audit
-from varcal._audit.audit_row import AuditRow
+from varcal._audit.changes import Changes
 from varcal._audit.comparison import Comparison
-from varcal._audit.places import Place
-from varcal._audit.repair import Repair
+from varcal._audit.ladder import Ladder
+from varcal._audit.record import AuditRow, Place
+from varcal._audit.result import Audit
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._measures.bin_table import BinTable
@@ -29,10 +28,10 @@ __all__ = [
     "Comparison",
     "Curve",
     "Estimate",
+    "Ladder",
     "Place",
     "PredictableGap",
     "Reliability",
-    "Repair",
     "Slice",
     "Slices",
     "Status",

@@ -13,6 +13,7 @@ from varcal.calibrators import (
     IsotonicCalibrator,
     PlattCalibrator,
     ScalingBinningCalibrator,
+    ShiftCalibrator,
     TemperatureCalibrator,
     TreeCalibrator,
     VariableCalibrator,
@@ -27,6 +28,7 @@ SCORE_BASED = [
     IsotonicCalibrator(),
     PlattCalibrator(),
     ScalingBinningCalibrator(),
+    ShiftCalibrator(),
     TemperatureCalibrator(),
     VectorScalingCalibrator(),
 ]
@@ -204,3 +206,37 @@ def test_no_probability_is_surer_than_the_rows_support():
     # A score that is surer itself is not held back.
     sure = VariableCalibrator().fit(np.where(y == 1, 1 - 1e-9, 1e-9), y, v)
     assert sure.predict_proba([1e-9], {name: [0.0] for name in "abc"})[0, 1] < 1e-8
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_shift_without_events_adds_half_an_event_to_each_class(classes):
+    p = np.full((99, classes), 1 / classes)
+    with pytest.warns(VarcalWarning, match="half an event is added to each class"):
+        fit = ShiftCalibrator().fit(p, np.zeros(99, int), classes=range(classes))
+    wanted = np.r_[99.5, np.full(classes - 1, 0.5)] / (99 + classes / 2)
+    assert fit.predict_proba(p[:1])[0] == pytest.approx(wanted, rel=1e-9)
+
+
+def test_only_scores_of_0_and_1_stay_there_when_shifted():
+    fit = ShiftCalibrator().fit([1e-300, 1e-200, 5e-324, 0.5], [0, 1, 1, 1])
+    assert fit.shift_ > 600
+    q = fit.predict_proba([0, 5e-324, 0.5, 1 - 2**-53, 1])[:, 1]
+    assert q[[0, -1]].tolist() == [0, 1] and (q[1:-1] > 0).all() and (q[1:-1] < 1).all()
+    fit = ShiftCalibrator().fit([1 - 1e-15] * 9 + [0.3], [0] * 8 + [1] * 2)
+    assert fit.predict_proba([1e-300, 1e-310])[:, 1].min() > 0
+    many = np.array([[1, 0, 0], [0, 0.5, 0.5], [1e-300, 0.5, 0.5], [0.2, 0.3, 0.5]])
+    fit = ShiftCalibrator().fit(many, [0, 1, 2, 0])
+    fit.shift_ = np.array([-40.0, 40.0, 0.0])
+    q = fit.predict_proba(many)
+    assert q[0].tolist() == [1, 0, 0]
+    assert ((q == 0) == (many == 0)).all() and (q[1:] < 1).all()
+
+
+def test_rows_that_never_compare_two_groups_of_classes_have_finite_shifts():
+    """Forests give zeros, so that some classes may never meet."""
+    p = np.repeat([[0.5, 0.5, 0, 0], [0, 0, 0.3, 0.7]], 50, axis=0)
+    fit = ShiftCalibrator().fit(p, np.r_[np.arange(50) < 20, 2 + (np.arange(50) < 40)])
+    assert np.abs(fit.shift_).max() < 10
+    assert fit.predict_proba(p[::99]) == pytest.approx(
+        np.array([[0.6, 0.4, 0, 0], [0, 0, 0.2, 0.8]]), abs=0.02
+    )

@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import statsmodels.api as sm
 from betacal import BetaCalibration
 from scipy.optimize import minimize
 from scipy.special import expit, log_softmax, logit
@@ -21,6 +22,7 @@ from varcal.calibrators import (
     IsotonicCalibrator,
     PlattCalibrator,
     ScalingBinningCalibrator,
+    ShiftCalibrator,
     TemperatureCalibrator,
     VectorScalingCalibrator,
 )
@@ -121,6 +123,40 @@ def test_platt_equals_scikit_learn(cancer):
     ours = PlattCalibrator.paper().fit(p, y).maps_[0]
     assert ours.slope == pytest.approx(peer.coef_[0, 0], abs=1e-8)
     assert ours.intercept == pytest.approx(peer.intercept_[0], abs=1e-8)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_shift_equals_a_binomial_model_of_statsmodels(weighted):
+    rng = np.random.default_rng(0)
+    p = rng.beta(0.5, 1, 3000).clip(1e-12, 1 - 1e-12)
+    y, weight = rng.random(3000) < p**1.5, rng.integers(1, 4, 3000) if weighted else np.ones(3000)
+    ends = np.array([0, 1, 0]), np.array([1, 0, 0]), np.array([5, 6, 7])  # which do not enter
+    p_all, y_all, weight_all = (np.r_[a, b] for a, b in zip((p, y, weight), ends, strict=True))
+    ours = ShiftCalibrator().fit(p_all, y_all, sample_weight=weight_all)
+    peer = sm.GLM(
+        y.astype(float),
+        np.ones((3000, 1)),
+        family=sm.families.Binomial(),
+        offset=np.log(p / (1 - p)),
+        freq_weights=weight,
+    ).fit(tol=1e-14)
+    assert ours.shift_ == pytest.approx(peer.params[0], abs=1e-9)
+
+
+def test_shifts_of_many_classes_make_the_means_right():
+    """The gradient of the multinomial likelihood: the mean of q minus the rate of each class."""
+    rng = np.random.default_rng(1)
+    p = rng.dirichlet(np.full(4, 0.5), 2000)
+    y = (rng.random((2000, 1)) > np.cumsum(p**0.5 / (p**0.5).sum(1, keepdims=True), 1)).sum(1)
+    p[:600, 0] = 0  # such a row enters with the other classes
+    p /= p.sum(axis=1, keepdims=True)
+    weight = rng.uniform(0.5, 2, 2000)
+    ours = ShiftCalibrator().fit(p, y, sample_weight=weight)
+    entered = p[np.arange(2000), y] > 0
+    means = np.average(ours.predict_proba(p[entered]), axis=0, weights=weight[entered])
+    rates = np.bincount(y[entered], weight[entered]) / weight[entered].sum()
+    assert means == pytest.approx(rates, abs=1e-11)
+    assert ours.shift_.sum() == pytest.approx(0, abs=1e-14)
 
 
 def test_platt_on_the_logit_of_a_calibrated_score_changes_nothing():

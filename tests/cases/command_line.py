@@ -3,13 +3,15 @@
 import contextlib
 import io
 import os
-import signal
 import tempfile
 import warnings
 from dataclasses import dataclass
 from unittest import mock
 
 from varcal.cli import main
+
+#: The roles of columns in most tests.
+COLUMNS = ["--label", "y", "--prob", "p"]
 
 
 @dataclass(frozen=True)
@@ -21,21 +23,10 @@ class Done:
     stderr: str
 
 
-@contextlib.contextmanager
-def _signals_kept():
-    kept = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in kept.items():
-            signal.signal(number, handler)
-
-
 def run(*arguments, cwd=".", given="", **env):
     """Run `varcal` with these arguments, this standard input and these environment variables.
 
-    Streams, signal handlers, warning filters, the working folder and the environment are
-    afterwards as they were before.
+    Streams, warning filters, the working folder and the environment are afterwards as they were.
     """
     content = given.encode() if isinstance(given, str) else given
     stdin = io.TextIOWrapper(io.BytesIO(content), encoding="utf-8")
@@ -48,7 +39,6 @@ def run(*arguments, cwd=".", given="", **env):
         contextlib.redirect_stdout(stdout),
         contextlib.redirect_stderr(stderr),
         warnings.catch_warnings(),
-        _signals_kept(),
     ):
         try:
             main([str(argument) for argument in arguments])

@@ -13,7 +13,7 @@ import varcal as vc
 from cases.calibrators import check_probabilities
 from varcal._export._sql.dialects import DIALECTS
 from varcal._report import inline_report, summarise_monitor
-from varcal._report.slices_markdown import slices_markdown
+from varcal._report.intersections import slices_markdown
 from varcal.exceptions import VarcalError
 
 
@@ -58,6 +58,8 @@ def saved_results(folder):
             (vc.calibrators.IsotonicCalibrator(), two),
             (vc.calibrators.PlattCalibrator(), three),
             (vc.calibrators.ScalingBinningCalibrator(), two),
+            (vc.calibrators.ShiftCalibrator(), two),
+            (vc.calibrators.ShiftCalibrator(), three),
             (vc.calibrators.TemperatureCalibrator(), three),
             (vc.calibrators.VectorScalingCalibrator(), three),
         ]:

@@ -33,12 +33,10 @@ def test_slices_are_sentences_within_80_columns(files):
 
 
 def test_json_agrees_with_the_library(files):
-    given = ["--max-depth", "2", "--number", "--event", "positive"]
+    given = ["--max-depth", "2", "--number"]
     done = run("slices", str(files / "off.csv"), *COLUMNS, *given, "--json")
     data = json.loads(done.stdout)
-    found = vc.slices(
-        "y", ["p"], data=files / "off.csv", max_depth=2, draws=19, level=0.9, event="positive"
-    )
+    found = vc.slices("y", ["p"], data=files / "off.csv", max_depth=2, draws=19, level=0.9)
     assert data["slices"][0]["rule"] == found[0].rule
     assert data["predictable"]["p_slices"] == found.p_value
 

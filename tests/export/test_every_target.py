@@ -71,6 +71,22 @@ def test_every_calibrator_in_every_target(calibrator, data, database):
     assert same_rows([score(*one_row(p, variables, i)) for i in range(200)], last[:200])
 
 
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_scores_of_0_and_1_stay_there_when_shifted(n_classes, database):
+    p, y, _ = binary() if n_classes == 2 else many()
+    model = vc.calibrators.ShiftCalibrator().fit(p, y)
+    ends = np.array([0, 1e-300, 1e-18, 0.4, 1 - 2**-53, 1])
+    if n_classes == 3:
+        ends = np.array([[1, 0, 0], [0, 0.5, 0.5], [1e-300, 0, 1 - 1e-16], [0.2, 0.3, 0.5]])
+    wanted = model.predict_proba(ends)
+    assert ((wanted[:, 1] if n_classes == 2 else wanted) == 0).tolist() == (ends == 0).tolist()
+    database.register("rows", as_table(ends, {}))
+    assert np.abs(model.to_sql("duckdb", table="rows").run(database) - wanted).max() <= 1e-15
+    assert np.abs(model.to_onnx().run(ends) - wanted).max() <= 1e-15
+    found = [model.scorer()(one.tolist()) for one in ends]
+    assert same_rows(found, wanted[:, 1:] if n_classes == 2 else wanted)
+
+
 @pytest.mark.parametrize("n_classes", [2, 4])
 @pytest.mark.parametrize("name", BY_VARIABLE)
 def test_hostile_rows(name, n_classes, database):

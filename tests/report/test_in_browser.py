@@ -194,6 +194,23 @@ def test_reading_a_chart_by_pointer_and_by_keys(visit):
     expect(said).to_have_text(re.compile("^74: "))
 
 
+def test_parts_of_a_chart_say_their_values(visit):
+    page = visit("alarm")
+    said, parts = page.locator(".tooltip"), page.locator(".chart.time").first.locator(".tip")
+    expect(said).to_be_hidden()
+    parts.nth(9).hover()
+    expect(said).to_have_text(re.compile(r"^2026-06-10: evidence 0\.\d\d$"))
+    parts.first.focus()
+    page.keyboard.press("ArrowRight")
+    expect(said).to_have_text(re.compile("^2026-06-02: evidence "))
+    expect(parts.nth(1)).to_have_attribute("aria-label", said.inner_text())
+    page.keyboard.press("Escape")
+    expect(said).to_be_hidden()
+    phone = visit("alarm", width=390)
+    phone.locator("svg.heat .tip").nth(2).tap()
+    expect(phone.locator(".tooltip")).to_have_text(re.compile("^2026-06-03: .* points too "))
+
+
 def test_python_and_the_script_say_the_same(visit):
     page = visit()
     for card in page.locator(".card[open]").all():

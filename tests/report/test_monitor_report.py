@@ -1,6 +1,7 @@
 """The report and the pictures of a monitor."""
 
 import json
+import re
 
 import matplotlib as mpl
 import numpy as np
@@ -90,6 +91,8 @@ def test_all_formats(alarmed, calm, tmp_path):
     assert page.count('class="chart time"') == 2 and 'class="since"' in page
     assert 'style="' not in page  # the policy of the page allows no inline style
     assert 'class="since"' not in (tmp_path / "calm.html").read_text()
+    assert "<title>day 3: evidence " in page and "<title>day 39: predicted " in page
+    assert re.search(r"<title>day 39: [\d.]+ points too low</title><rect [^>]*height=\"18\"", page)
     assert "**Alarm: Risk too low where age 40 to 50" in (tmp_path / "alarm.md").read_text()
     data = json.loads((tmp_path / "alarm.json").read_text())
     assert data["view"]["status"]["alarm"] is True and data["badge"] == "Alarm"

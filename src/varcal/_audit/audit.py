@@ -1,4 +1,4 @@
-"""`audit`: rank variables by the error that the average hides."""
+"""`audit`: where a model's probabilities are wrong, how sure we are, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,32 +6,43 @@ import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
-from varcal._audit.audit_result import Audit
 from varcal._audit.intersections import intersections_of
-from varcal._audit.judge import Settings, judge
-from varcal._audit.repair import MOST_ROWS, Repair, check_protected, repair_of
+from varcal._audit.judge import Judged, Settings, judge
+from varcal._audit.ladder import CURVE, VARIABLES, climber
+from varcal._audit.result import Audit
+from varcal._audit.suspicion import suspicions
 from varcal._binning.choose import check_cut_names
 from varcal._engines.open import lazy_rows
 from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, BOTH, N_BINS, BinOptions, Default, Question
+from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._evidence.rows_of_call import sample_rows
-from varcal._input.events import AUDIT_EVENTS
+from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
 from varcal._input.left_out import all_left_out, explicit_names, must_read
 from varcal._input.predictions import ALL, Predictions
-from varcal._options import check_flag, check_names, checked, one_of, or_none
+from varcal._measures.curve import curve_of
+from varcal._measures.curve_result import Curve
+from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
 from varcal._slices.slices import slices as search
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
+#: The rungs of the ladder that are judged: all, those by score, or none.
+LADDERS = {"all": VARIABLES, "score": CURVE, "none": None}
+#: Rows that are drawn for the ladder where they are not in memory.
+SAMPLE_ROWS = 20_000
+#: A note names at most this many variables.
+MOST_NAMES = 5
+
 
 @checked(
-    event=one_of(*AUDIT_EVENTS),
     include=or_none(check_names),
-    repair=check_flag,
+    limit=or_none(check_share),
+    relative_limit=or_none(check_share),
+    ladder=one_of(*LADDERS),
     protected=check_names,
     slices=check_flag,
 )
@@ -42,41 +53,46 @@ def audit(
     X: object = ALL,
     *,
     data: object = None,
-    event: str = BOTH,
     pos_label: Hashable = None,
     classes: Sequence[Hashable] | None = None,
     n_bins: int = N_BINS,
     binning: str = ATOMS,
     bins: object = None,
     edges: str | None = None,
-    limit: float = 0.02,
+    limit: float | None = None,
+    relative_limit: float | None = None,
     level: float = 0.95,
     sample_weight: object = None,
     groups: object = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
     include: str | Sequence[str] | None = None,
-    repair: bool = True,
     protected: str | Sequence[str] = (),
+    ladder: str = "all",
     slices: bool = False,
     random_state: int = 0,
 ) -> Audit:
-    r"""Rank variables by how much a model's calibration changes along them.
+    r"""Find where a model's probabilities are wrong, and how much repair it needs.
 
-    VECE is never below the overall gap, so a model that is equally overconfident everywhere has
-    the same VECE along every column, even along noise. Variables are therefore ranked by their
-    *uneven error*, what is left once the average gap is taken off,
+    With two classes everything is about one probability, P(label = class). Along each variable
+    rows are put into *cells*: the bins of the variable within each predicted side, those with a
+    probability above one half and the others. With the gap :math:`g_c` (mean probability − rate)
+    and the share :math:`\pi_c` of cell c, and :math:`\bar g_s` the gap of its side,
 
-    .. math:: \text{uneven} = \sum_b \frac{n_b}{n} \, |g_b - \bar g_b|,
+    .. math:: \text{error} = \sum_c \pi_c |g_c|, \qquad
+              \text{uneven} = \sum_c \pi_c |g_c - \bar g_{s(c)}|.
 
-    where :math:`g_b` is the gap of bin b and :math:`\bar g_b` what it would be if every row had
-    the average gap of its predicted side. It is debiased and has its own interval and test;
-    p-values are adjusted for the number of variables.
+    Variables are ranked by their *uneven error*, what is left once the average is taken off: a
+    model that is equally wrong everywhere has the same error along every column, even along noise.
+    Both are debiased and have intervals; p-values are adjusted for the number of variables.
 
-    With two classes both claims of a model are judged: the *risk*, p against y, and the
-    *confidence* in the predicted class. Errors that cancel in one of them show in the other. A
-    row has the figures of the claim with the larger uneven error and a p-value that is valid for
-    both. With more classes the claims are the confidence and the probability of each class.
+    ``audit.verdict`` is "repair" if the average, the error by score or any uneven error is surely
+    above the limit; otherwise "watch" with evidence of error, "fine" if everything is surely within
+    the limit, or "cannot tell". ``audit.ladder`` says what a shift, a curve of the score and a
+    model of the variables would leave, and ``audit.advice`` which of them suffices.
+
+    With more than two classes the probability of the predicted class comes first ("top class"),
+    then that of each class.
 
     Parameters
     ----------
@@ -86,21 +102,19 @@ def audit(
         The variables. By default every column of `data` that has no other role.
     data, classes, sample_weight, from_logits, unlabelled
         As in `vece`.
-    event : {"both", "correct", "positive", "classwise"}
-        The claims to judge. "both": all of them. "correct": the confidence in the predicted
-        class. "positive": the risk (two classes). "classwise": the probability of each class.
-        With "correct" and "positive" one overall gap is taken off, not that of each side.
     pos_label : label, optional
-        The class whose probability is the risk, and that a vector `p` is the probability of;
-        the second one by default.
+        The class whose probability is judged, and that a vector `p` is the probability of; the
+        second one by default.
     n_bins, binning, bins, edges
         As in `vece`, except that by default frequent values get bins of their own
         (``binning="atoms"``).
     level : float
         Level of intervals, bands and tests.
-    limit : float
-        The uneven error that matters. With evidence, the verdict is "off" if the interval of the
-        uneven error lies above it, "small" if it lies below, and "size unclear" otherwise.
+    limit : float, optional
+        The error that matters. By default 0.02, or a fifth of the rarer class's rate where that is
+        smaller.
+    relative_limit : float, optional
+        The same as a share of the rarer class's rate.
     groups : array-like or column name, optional
         Units that rows belong to, such as patients or customers. Intervals, bands and tests
         then allow for dependence within a unit.
@@ -109,10 +123,11 @@ def audit(
         text are, unless they are named in `X`: they would only make the adjustment for the number
         of variables stricter. Columns that cannot be variables, such as lists, are left out, too,
         and raise an error if they are named.
-    repair : bool
-        Whether ``audit.repair`` tries what a repair would achieve, when it is first asked for.
     protected : str or sequence of str
-        Variables that a repair may not read; the repair is then also tried without them.
+        Variables that a repair may not read. Reports show all their levels, evidence or not.
+    ladder : {"all", "score", "none"}
+        The repairs that ``audit.ladder`` judges when it is first asked for: all, only those that
+        need the score alone (fast), or none.
     slices : bool
         Whether to search intersections of variables as well: the slices where the model is most
         wrong (`slices`), the surface of the worst pair (`surface`) and how much of the gap can be
@@ -120,7 +135,7 @@ def audit(
         takes several times as long as the audit itself.
     random_state : int
         Seed of the simulated null distributions that are used where outcomes are sparse, of the
-        split of rows for the repair, and of the search for slices.
+        folds of the ladder, and of the search for slices.
 
     Returns
     -------
@@ -132,14 +147,16 @@ def audit(
     >>> import varcal as vc
     >>> adult = vc.datasets.load_adult()
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
-    >>> [(row.variable, row.claim, row.verdict) for row in found]
-    [('age', 'risk', 'off'), ('fnlwgt', 'risk', 'size unclear')]
+    >>> found.verdict, [(row.variable, row.verdict) for row in found]
+    ('repair', [('age', 'above limit'), ('fnlwgt', 'may be above')])
     """
+    if limit is not None and relative_limit is not None:
+        raise InputError(
+            "limit and relative_limit are both given", "give one of them", argument="limit"
+        )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    question = Question(
-        options, event, pos_label, sided=event in ("both", "classwise"), score=plain
-    )
+    question = Question(options, "audit", pos_label, sided=True, score=plain)
     evidence = gather(
         y,
         p,
@@ -172,10 +189,12 @@ def audit(
     names = [name for name in known if name not in left_out]
     if not names:
         raise all_left_out(left_out)
-    event = _event_of(evidence, event)
-    keys = evidence.audit_keys(event, pos_label)
+    keys = tuple(evidence.audit_keys("audit", pos_label))
+    for name in (protected,) if isinstance(protected, str) else protected:
+        if name not in known:
+            raise InputError.no_column(str(name), known, "protected")
     # A repair reads no column that was left out, protected or not.
-    protected = [name for name in check_protected(protected, known) if name in names]
+    kept = [protected] if isinstance(protected, str) else list(dict.fromkeys(protected))
     if slices and isinstance(y, Collected):
         raise InputError(
             "slices is True, and y is collected statistics: slices need rows",
@@ -183,67 +202,105 @@ def audit(
             argument="slices",
             settings={"slices": None},
         )
-    settings = Settings(str(event), keys, level, limit, random_state)
-    found = judge(evidence, names, settings, left_out=left_out)
-    found = replace(found, pos_label="" if pos_label is None else repr(pos_label))
-    if slices:
-        with warnings.catch_warnings():
-            warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once
-            searched = search(
-                y,
-                p,
-                names if isinstance(named, list | tuple) or named is None else X,
-                data=data,
-                event=event,
-                level=level,
-                classes=classes,
-                pos_label=pos_label,
-                sample_weight=sample_weight,
-                groups=groups,
-                from_logits=from_logits,
-                unlabelled=unlabelled,
-                include=include,
-                random_state=random_state,
-            )
-        rows = _rows_of(evidence, data, names)
-        assert rows is not None
-        found = replace(
-            found,
-            intersections=intersections_of(
-                searched,
-                rows,
-                found.rows,
-                keys,
-                gaps={name: claim.gap for name, claim in found.claims.items()},
-                n_all=evidence.n_rows + evidence.n_dropped,
-                engine=evidence.engine,
-                random_state=random_state,
-            ),
-        )
-    if not repair:
-        return found
+    settings = Settings(label_of(y, data), keys, level, limit, relative_limit, random_state)
+    judged = judge(evidence, names, settings)
+    sampled = any(row.table.edges == "sampled" for row in judged.rows)
 
-    def audit_again(rows: Predictions) -> Audit:
-        some = InMemory(rows, question)
-        absent = some.absent()
-        present = [name for name in names if name not in absent]
-        if not present:
-            raise InputError("no variable has a value there", "give more rows", argument="X")
-        return judge(some, present, settings)
+    def rows() -> Predictions | None:
+        return _rows_of(evidence, data, names)
 
-    def try_repair() -> tuple[Repair | None, str]:
-        rows = _rows_of(evidence, data, names)
-        if rows is None:
-            return None, "a repair needs the rows, and only their sums are in memory"
-        return repair_of(
+    found = Audit(
+        label=settings.label,
+        targets={one.name: one for one in judged.targets},
+        rows=judged.rows,
+        places=judged.places,
+        notes=_notes(evidence, judged, sampled=sampled),
+        suspicions=suspicions(evidence, keys[0]),
+        left_out=tuple(left_out.items()),
+        protected=tuple(name for name in kept if name in names),
+        level=level,
+        n_rows=evidence.n_rows,
+        n_dropped=evidence.n_dropped,
+        n_bins=evidence.options["n_bins"],
+        binning=evidence.options["binning"],
+        grouped=evidence.grouped,
+        backend=evidence.backend,
+        engine=evidence.engine,
+        edges="sampled" if sampled else "exact",
+        pos_label="" if pos_label is None else repr(pos_label),
+        find_curve=lambda name: _curve(evidence, judged, name, keys, level),
+        climb=climber(
             rows,
-            audit_again,
-            protected=protected,
+            keys,
+            judged.bins,
+            top=LADDERS[ladder],
             n_all=evidence.n_rows,
             random_state=random_state,
+        ),
+    )
+    if not slices:
+        return found
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once
+        searched = search(
+            y,
+            p,
+            names if isinstance(named, list | tuple) or named is None else X,
+            data=data,
+            level=level,
+            classes=classes,
+            pos_label=pos_label,
+            sample_weight=sample_weight,
+            groups=groups,
+            from_logits=from_logits,
+            unlabelled=unlabelled,
+            include=include,
+            random_state=random_state,
         )
+    given = rows()
+    assert given is not None
+    more = intersections_of(
+        searched,
+        given,
+        found.rows,
+        keys,
+        gaps={
+            claim: one.gap
+            for claim, one in zip(
+                claim_names(evidence.classes, keys).values(), judged.targets, strict=True
+            )
+        },
+        n_all=evidence.n_rows + evidence.n_dropped,
+        engine=evidence.engine,
+        random_state=random_state,
+    )
+    return replace(found, intersections=more)
 
-    return replace(found, try_repair=try_repair)
+
+def _curve(
+    evidence: Evidence, judged: Judged, name: str, keys: Sequence[int], level: float
+) -> Curve:
+    """Return the curve of a variable, of the target of its row."""
+    row = next(row for row in judged.rows if row.variable == name)
+    key = keys[[one.name for one in judged.targets].index(row.target)]
+    return curve_of(
+        evidence.profile(key, name),
+        "correct" if key == CORRECT else "positive",
+        level=level,
+        vece=row.error,
+        backend=evidence.backend,
+        engine=evidence.engine,
+    )
+
+
+def label_of(y: object, data: object) -> str:
+    """Return the name of the outcome: a column, the name of a series, or "y"."""
+    if isinstance(y, Collected):
+        return str(y.plan.roles.y)
+    if isinstance(y, str) and data is not None:
+        return y
+    name = getattr(y, "name", None)
+    return name if isinstance(name, str) and name else "y"
 
 
 def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predictions | None:
@@ -251,14 +308,20 @@ def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predicti
     if isinstance(evidence, InMemory):
         rows = evidence.predictions
     elif isinstance(evidence, CollectedEvidence) and (lazy := lazy_rows(data)) is not None:
-        rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, MOST_ROWS)
+        rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, SAMPLE_ROWS)
     else:
         return None
     return replace(rows, variables=tuple(v for v in rows.variables if v.name in names))
 
 
-def _event_of(evidence: Evidence, event: str) -> str:
-    """Return the event, or the first one that was collected if the default one was not."""
-    if isinstance(event, Default) and isinstance(evidence, CollectedEvidence):
-        return evidence.default_event()
-    return event
+def _notes(evidence: Evidence, judged: Judged, *, sampled: bool) -> tuple[str, ...]:
+    notes = []
+    if evidence.n_dropped:
+        notes.append(f"{evidence.n_dropped:,} rows without an outcome were left out.")
+    gaps = [row.variable for row in judged.rows if row.missing > 0]
+    if gaps:
+        shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
+        notes.append(f"Missing values of {shown} are in a bin of their own.")
+    if sampled:
+        notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
+    return (*notes, *evidence.date_notes())

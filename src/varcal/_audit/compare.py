@@ -10,16 +10,30 @@ from functools import cached_property
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints
-from varcal._audit.comparison import HIGHER_IS_BETTER, LEAST_CHANGE, Comparison, ComparisonRow
-from varcal._audit.findings import look
-from varcal._audit.verdicts import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
+from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
+from varcal._audit.audit import label_of
+from varcal._audit.comparison import (
+    ACCURACY,
+    AUC,
+    AVERAGE,
+    BY_SCORE,
+    HIGHER_IS_BETTER,
+    LEAST_CHANGE,
+    LOG_LOSS,
+    UNEVEN,
+    Comparison,
+    ComparisonRow,
+)
+from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
+from varcal._audit.judge import LEAST_SIDE, Judged, Settings, judge, target_of
+from varcal._audit.record import Target
 from varcal._binning.bins import joint_index
-from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.profile import Profile, profile, rows_behind
-from varcal._evidence.question import ATOMS, N_BINS, QUANTILE, BinOptions, Question
-from varcal._inference.measured import Measured, gap_law, measure, plug_in_without, with_p
+from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._inference.cell_law import law_of_sides
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import holm, p_of_interval
 from varcal._inference.paired import (
     auc_parts,
@@ -30,26 +44,22 @@ from varcal._inference.paired import (
     sum_interval,
     unpaired_interval,
 )
-from varcal._input.events import CORRECT, Claim, audit_keys, claim_names, claim_of
+from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
 from varcal._input.frames import Table
 from varcal._input.groups import buckets
 from varcal._input.indexes import check_indexes
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
-from varcal._measures.curve import curve_of
-from varcal._measures.curve_result import Curve
-from varcal._measures.estimate import profile_test
-from varcal._options import checked, one_of
+from varcal._options import checked
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, VarcalWarning
 
-HITS = ("recomputed", "first")
-#: Without groups, the correlation of two ECEs comes from omitting each of this many parts once.
+#: Without groups, the correlation of two errors comes from omitting each of this many parts once.
 N_PARTS = 100
 
 
-@checked(hits=one_of(*HITS))
+@checked()
 @one_blas_thread()
 def compare(
     y: object,
@@ -57,10 +67,8 @@ def compare(
     X: object = ALL,
     *,
     data: object = None,
-    event: str = "both",
     pos_label: Hashable = None,
     classes: Sequence[Hashable] | None = None,
-    hits: str = "recomputed",
     n_bins: int = N_BINS,
     binning: str = ATOMS,
     bins: object = None,
@@ -73,23 +81,19 @@ def compare(
 ) -> Comparison:
     r"""Compare sets of probabilities for the same held-out rows with the first of them.
 
-    The figures are accuracy, log-loss, Brier score, AUC (two classes), ECE, and the VECE of each
-    variable. Each comes with an interval, its paired difference from the first set (with an
+    The figures are log-loss, Brier score, accuracy, AUC (two classes), and those of `audit`: the
+    average, the error by score and the uneven error along each variable, with the same values.
+    Each comes with an interval, its difference from the first set on the same rows (with an
     interval and a p-value) and a verdict. Intervals of differences are DeLong's for AUC and
-    sandwich intervals for accuracy, log-loss and Brier score. Those of VECE use that outcomes are
-    the same for both sets: only changes of scores count (see `varcal._inference.paired`). A
-    p-value is below 1 − level exactly where its interval excludes 0.
+    sandwich intervals for losses and accuracy. Those of uneven errors use that outcomes are the
+    same for both sets where these predict the same side of every row (`varcal._inference.paired`).
+    A p-value is below 1 − level exactly where its interval excludes 0.
 
     Verdicts are adjusted for the number of comparisons (Holm): the family is all figures of all
     sets but the first, so that the probability of any wrong verdict of a change in the whole table
     is at most 1 − level. They also need a size: changes of less than a tenth of a point of
-    accuracy or AUC, a fifth of a point of ECE or VECE, 0.001 of log-loss or 0.0005 of the Brier
-    score count as "unchanged", however sure they are.
-
-    With ``event="both"``, VECE along a variable is that of the claim with the larger uneven error
-    in the first set, as in `audit`; all sets are compared by this claim, which `claim` names. ECE
-    is that of the claim with the larger ECE in the first set (of confidence, with more than two
-    classes).
+    accuracy or AUC, a fifth of a point of an error, 0.001 of log-loss or 0.0005 of the Brier
+    score count as no clear change, however sure they are.
 
     Parameters
     ----------
@@ -100,12 +104,9 @@ def compare(
     X : frame, dict of columns, or column names, optional
         The variables. By default every column of `data` that has no other role; None for no
         variables.
-    data, event, n_bins, binning, bins, edges, classes, pos_label, sample_weight, unlabelled
-        As in `audit`, so that VECE is the same; `event` is "both", "correct" or "positive".
-    hits : {"recomputed", "first"}
-        Which prediction counts for the confidence: each set's own most likely class, or that of
-        the first set. The second is the rule of the paper; it does not show that a
-        calibrator changes predictions.
+    data, n_bins, binning, bins, edges, classes, pos_label, sample_weight, unlabelled
+        As in `audit`, so that errors are the same. With more than two classes, the error along a
+        variable is that of the target which is most off in the first set.
     level : float
         The level of all intervals.
     groups : array-like or column name, optional
@@ -122,17 +123,10 @@ def compare(
     >>> import varcal as vc
     >>> sim = vc.datasets.make_gap(4000, "tilt", vece=0.1)
     >>> truth = sim.p - sim.gap(sim.v)
-    >>> found = vc.compare(sim.y, {"raw": sim.p, "repaired": truth.clip(0, 1)}, {"v": sim.v},
-    ...                    event="positive")
-    >>> found.row("repaired", "VECE", "v").verdict
+    >>> found = vc.compare(sim.y, {"raw": sim.p, "repaired": truth.clip(0, 1)}, {"v": sim.v})
+    >>> found.row("repaired", "uneven", "v").verdict
     'fixed'
     """
-    if event == "classwise":
-        raise InputError(
-            "event is 'classwise', which makes one claim per class; a comparison judges one claim",
-            'use event="both", "correct" or "positive"',
-            argument="event",
-        )
     if not isinstance(methods, Mapping) or not methods:
         raise InputError(
             f"methods must be a dict of probabilities by name; got {type(methods).__name__}",
@@ -151,7 +145,7 @@ def compare(
             X = other_columns(table, y, *methods.values(), sample_weight, groups)
     arrays = {"y": y, "p": methods, "X": X, "sample_weight": sample_weight, "groups": groups}
     check_indexes(arrays if isinstance(data, Mapping) else arrays | {"data": data})
-    checked = {
+    given = {
         str(name): Predictions.of(
             y,
             p,
@@ -167,51 +161,34 @@ def compare(
         for name, p in methods.items()
     }
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
-    first = next(iter(checked.values()))
+    first = next(iter(given.values()))
     if first.odd:
         shown = "; ".join(f"{name!r} {why}" for name, why in first.odd.items())
         warnings.warn(f"X has columns that are left out: {shown}", VarcalWarning, stacklevel=2)
-    keys = audit_keys(first.classes, event, pos_label)
-    names = claim_names(first.classes, keys)
-    work = _Work(tuple(checked.items()), names, options, hits, level, random_state)
-    rows = [row for side in work.sides for row in _loss_rows(work, side)]
+    keys = tuple(audit_keys(first.classes, "audit", pos_label))
+    settings = Settings(label_of(y, data), keys, level, random_state=random_state)
+    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
+    question = Question(options, "audit", pos_label, sided=True, score=plain)
+    work = _Work(first, settings)
+    sets = [_Set(name, one, InMemory(one, question), settings) for name, one in given.items()]
+    rows = [row for one in sets for row in _loss_rows(work, one, sets[0])]
     if len(first.classes) == 2:
-        rows += [_auc_row(work, side) for side in work.sides]
-    curves: dict[str, dict[str, Curve]] = {}
-    main = _main_claims(work, keys)
-    for variable in (None, *first.variables):
-        name = "" if variable is None else variable.name
-        figures = (
-            _score_figures(work, keys)
-            if variable is None
-            else [_figure(work, side, variable, main[name]) for side in work.sides]
-        )
-        rows += [_error_row(work, figure, figures[0], name) for figure in figures]
-        # A variable without a single value has figures but no curve.
-        if name and len(figures[0].profile.cells()):
-            curves[name] = {
-                figure.side.name: curve_of(
-                    figure.profile,
-                    "correct" if figure.key == CORRECT else "positive",
-                    level=level,
-                    vece=figure.measured,
-                    backend=first.backend,
-                )
-                for figure in figures
-            }
-    order = {name: k for k, name in enumerate(checked)}
+        rows += [_auc_row(work, one, sets[0]) for one in sets]
+    for metric in (AVERAGE, BY_SCORE):
+        rows += [_error_row(work, one, sets[0], metric, None) for one in sets]
+    for variable in first.variables:
+        rows += [_error_row(work, one, sets[0], UNEVEN, variable) for one in sets]
+    order = {name: k for k, name in enumerate(given)}
     keyed = list(dict.fromkeys((row.metric, row.variable) for row in rows))
     rows.sort(key=lambda row: (keyed.index((row.metric, row.variable)), order[row.method]))
-    rows = _judged(rows, next(iter(checked)), level)
     return Comparison(
-        rows=tuple(rows),
-        methods=tuple(checked),
-        event=event,
-        hits=hits,
+        rows=tuple(_judged(rows, sets[0].name, level)),
+        methods=tuple(given),
+        label=settings.label,
+        target=sets[0].target.name,
         level=level,
         n_rows=len(first),
         backend=first.backend,
-        curves=curves,
         n_dropped=first.n_dropped,
         n_bins=n_bins,
         binning=binning,
@@ -220,47 +197,40 @@ def compare(
 
 
 @dataclass(frozen=True, eq=False)
-class _Side:
-    """One set of probabilities."""
+class _Set:
+    """One set of probabilities, judged as an audit does."""
 
     name: str
     predictions: Predictions
-    first: Predictions | None  # whose predictions count as correct or wrong, if not its own
+    evidence: InMemory
+    settings: Settings
 
-    def claim(self, key: int) -> Claim:
-        """Return one of the claims that the set makes."""
-        claim = claim_of(self.predictions, key)
-        if key != CORRECT or self.first is None:
-            return claim
-        return Claim(claim.score, claim_of(self.first, key).hit, claim.label)
+    @cached_property
+    def judged(self) -> Judged:
+        return judge(self.evidence, [one.name for one in self.predictions.variables], self.settings)
+
+    @cached_property
+    def target(self) -> Target:
+        """The first target over all rows."""
+        if self.predictions.variables:
+            return self.judged.targets[0]
+        constant = Variable("all", "numeric", np.zeros(len(self.predictions)))
+        rows = replace(self.predictions, variables=(constant,))
+        evidence = replace(self.evidence, predictions=rows)
+        return target_of(evidence, self.settings.keys[0], "all", self.settings)
+
+    def uneven(self, variable: str, target: str) -> Measured:
+        row = next(row for row in self.judged.rows if row.variable == variable)
+        own = next(one for one in row.figures if one.target == target)
+        return replace(own.uneven, p_value=row.uneven.p_value)
 
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """The sets, the names of their claims by key, and the options of a comparison."""
+    """The rows of a comparison, and how they belong together."""
 
-    checked: tuple[tuple[str, Predictions], ...]
-    names: Mapping[int, str]
-    options: BinOptions
-    hits: str
-    level: float
-    seed: int
-
-    @cached_property
-    def sides(self) -> tuple[_Side, ...]:
-        """The sets, the first one first."""
-        first = self.first if self.hits == "first" else None
-        return tuple(_Side(name, one, first) for name, one in self.checked)
-
-    @property
-    def first(self) -> Predictions:
-        """The first set."""
-        return self.checked[0][1]
-
-    @property
-    def weight(self) -> Floats | None:
-        """Weights of rows."""
-        return self.first.weight
+    first: Predictions
+    settings: Settings
 
     @cached_property
     def bucket(self) -> tuple[Ints | None, int]:
@@ -281,182 +251,212 @@ class _Work:
             return bucket, n_buckets
         n = len(self.first)
         n_parts = min(N_PARTS, n)
-        return np.random.default_rng(self.seed).permutation(np.arange(n) % n_parts), n_parts
+        rng = np.random.default_rng(self.settings.random_state)
+        return rng.permutation(np.arange(n) % n_parts), n_parts
 
-
-@dataclass(frozen=True, eq=False)
-class _Figure:
-    """ECE or VECE of one claim of one set."""
-
-    side: _Side
-    key: int
-    along: Variable
-    claim: Claim
-    profile: Profile
-    measured: Measured
-
-    @cached_property
-    def index(self) -> Ints:
-        """The bin of each row."""
-        return joint_index(self.profile.coarse.bins, [self.along])
-
-
-def _main_claims(work: _Work, keys: Sequence[int]) -> dict[str, int]:
-    """Return the claim by which each variable is compared."""
-    names = [variable.name for variable in work.first.variables]
-    main = dict.fromkeys(names, keys[0])
-    if len(keys) == 1:
-        return main
-    evidence = InMemory(work.first, Question(work.options))
-    present = [name for name in names if name not in evidence.absent()]
-    found = look(
-        evidence,
-        keys,
-        present,
-        sided=True,
-        level=work.level,
-        n_variables=max(len(present), 1),
-        random_state=work.seed,
-    )
-    return main | {finding.name: finding.main.key for finding in found}
-
-
-def _score_figures(work: _Work, keys: Sequence[int]) -> list[_Figure]:
-    """Return ECE of every set, of the claim with the larger one in the first set."""
-    if len(work.first.classes) > 2 and CORRECT in keys:
-        keys = [CORRECT]
-    base, *others = work.sides
-    first = max(
-        (_figure(work, base, None, key) for key in keys), key=lambda one: one.measured.debiased
-    )
-    return [first, *(_figure(work, side, None, first.key) for side in others)]
-
-
-def _figure(work: _Work, side: _Side, variable: Variable | None, key: int) -> _Figure:
-    claim = side.claim(key)
-    along = variable or Variable("confidence", "numeric", claim.score)
-    options = work.options
-    if variable is None:
-        options = {**options, "bins": None, "binning": QUANTILE}
-    found = profile(side.predictions, claim, along, options)
-    p_value = profile_test(
-        found,
-        rows_behind(side.predictions, claim, along, found),
-        grouped=side.predictions.unit is not None,
-        random_state=work.seed,
-    )
-    measured = with_p(measure(found.coarse, work.level), p_value, work.level)
-    return _Figure(side, key, along, claim, found, measured)
-
-
-def _loss_rows(work: _Work, side: _Side) -> list[ComparisonRow]:
-    mine, theirs = (
-        row_losses(one.predictions.p, np.asarray(one.predictions.y, np.intp))
-        for one in (side, work.sides[0])
-    )
-    settings = (work.weight, side.predictions.groups, work.level)
-    return [
-        _row(
-            work,
-            side,
+    def row(
+        self,
+        one: _Set,
+        base: _Set,
+        metric: str,
+        value: tuple[float, float, float],
+        change: tuple[float, float, float],
+    ) -> ComparisonRow:
+        level, baseline = self.settings.level, one is base
+        change = (0.0, 0.0, 0.0) if baseline else change
+        return ComparisonRow(
+            one.name,
             metric,
-            mean_interval(values, *settings),
-            mean_interval(values - theirs[metric], *settings),
+            "",
+            *value,
+            math.nan,
+            *change,
+            BASELINE if baseline else UNCHANGED,
+            p_value=math.nan if baseline else p_of_interval(*change[1:], level, self.df),
         )
-        for metric, values in mine.items()
+
+
+def _loss_rows(work: _Work, one: _Set, base: _Set) -> list[ComparisonRow]:
+    y = np.asarray(work.first.y, np.intp)
+    mine, theirs = (row_losses(each.predictions.p, y) for each in (one, base))
+    how = (work.first.weight, work.first.groups, work.settings.level)
+    return [
+        work.row(
+            one,
+            base,
+            metric,
+            mean_interval(mine[metric], *how),
+            mean_interval(mine[metric] - theirs[metric], *how),
+        )
+        for metric in (LOG_LOSS, "Brier", ACCURACY)
     ]
 
 
-def _auc_row(work: _Work, side: _Side) -> ComparisonRow:
-    def positive(one: _Side) -> Floats:
-        p = one.predictions.p
+def _auc_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
+    def positive(each: _Set) -> Floats:
+        p = each.predictions.p
         return p if p.ndim == 1 else p[:, 1]
 
-    hit, groups = work.first.y == 1, side.predictions.groups
-    value, influence = auc_parts(positive(side), hit, work.weight)
-    before, reference = auc_parts(positive(work.sides[0]), hit, work.weight)
-    reach = sum_interval(influence, groups, work.level)
-    apart = sum_interval(influence - reference, groups, work.level)
+    rows, level = work.first, work.settings.level
+    value, influence = auc_parts(positive(one), rows.y == 1, rows.weight)
+    before, reference = auc_parts(positive(base), rows.y == 1, rows.weight)
+    reach = sum_interval(influence, rows.groups, level)
+    apart = sum_interval(influence - reference, rows.groups, level)
     change = value - before
-    return _row(
-        work,
-        side,
-        "AUC",
+    return work.row(
+        one,
+        base,
+        AUC,
         (value, value - reach, value + reach),
         (change, change - apart, change + apart),
     )
 
 
-def _error_row(work: _Work, figure: _Figure, base: _Figure, variable: str) -> ComparisonRow:
-    measured = figure.measured
-    change = measured.debiased - base.measured.debiased
-    low, high = (0.0, 0.0) if figure is base else _change_interval(work, base, figure)
-    row = _row(
-        work,
-        figure.side,
-        "VECE" if variable else "ECE",
-        (measured.debiased, measured.low, measured.high),
+def _error_row(
+    work: _Work, one: _Set, base: _Set, metric: str, variable: Variable | None
+) -> ComparisonRow:
+    """Return the average, the error by score, or the uneven error along a variable."""
+    level = work.settings.level
+    if metric == AVERAGE:
+        return _average_row(work, one, base)
+    if variable is None:
+        name, target = "", base.target.name
+        figures = [each.target.by_score for each in (base, one)]
+    else:
+        name = variable.name
+        target = next(row.target for row in base.judged.rows if row.variable == name)
+        figures = [each.uneven(name, target) for each in (base, one)]
+    change = figures[1].debiased - figures[0].debiased
+    low = high = 0.0
+    if one is not base:
+        key = work.settings.keys[[each.name for each in _targets(base)].index(target)]
+        low, high = _change_interval(work, base, one, key, variable)
+    row = work.row(
+        one,
+        base,
+        metric,
+        (figures[1].debiased, figures[1].low, figures[1].high),
         (change, min(low, change), max(high, change)),
     )
     return replace(
         row,
-        variable=variable,
-        noise_floor=measured.noise_high,
-        claim=work.names[figure.key],
-        within_noise=measured.p_value > 1 - work.level,
+        variable=name,
+        noise_floor=figures[1].noise_high,
+        target=target,
+        within_noise=figures[1].p_value > 1 - level,
     )
 
 
-def _change_interval(work: _Work, base: _Figure, figure: _Figure) -> tuple[float, float]:
-    """Return the interval of a change: paired if both figures have the same rows in each bin."""
-    tables = base.profile.coarse, figure.profile.coarse
-    if np.array_equal(base.index, figure.index):
-        mine, theirs = (one.claim.score - one.claim.hit for one in (figure, base))
-        changes = change_law(
-            base.index, mine - theirs, work.weight, tables[0].bins.size, *work.bucket
-        )
-        return paired_interval(gap_law(tables[0]), gap_law(tables[1]), changes, work.level)
-    first, second = (measure(one, (1 + work.level) / 2) for one in tables)
-    part, n_parts = work.parts
-    without = [
-        plug_in_without(
-            bin_rows(
-                one.profile.coarse.bins,
-                [one.along],
-                one.claim.score,
-                one.claim.hit,
-                work.weight,
-                part,
-                n_parts,
-            )
-        )
-        for one in (base, figure)
+def _targets(one: _Set) -> Sequence[Target]:
+    return one.judged.targets if one.predictions.variables else (one.target,)
+
+
+def _average_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
+    """Return the absolute average gap, and its change.
+
+    The change of the gap itself is known well, because outcomes cancel; how that changes its size
+    depends on the gap of the first set, of which all values of its interval are tried.
+    """
+    key, level = work.settings.keys[0], work.settings.level
+    old, new = base.target, one.target
+    mine, theirs = (claim_of(each.predictions, key) for each in (one, base))
+    moved = (mine.score - mine.hit) - (theirs.score - theirs.hit)
+    _, low, high = mean_interval(moved, work.first.weight, work.first.groups, level)
+    starts = [old.gap_low, old.gap_high]
+    starts += [at for at in (0.0, -low, -high) if old.gap_low < at < old.gap_high]
+    sizes = [abs(start + step) - abs(start) for start in starts for step in (low, high)]
+    change = abs(new.gap) - abs(old.gap)
+    ends = sorted((abs(new.gap_low), abs(new.gap_high)))
+    least = 0.0 if new.gap_low <= 0 <= new.gap_high else ends[0]
+    row = work.row(
+        one,
+        base,
+        AVERAGE,
+        (abs(new.gap), least, ends[1]),
+        (change, min(*sizes, change), max(*sizes, change)),
+    )
+    return replace(row, target=new.name, within_noise=new.p_value > 1 - level)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """The cell of each row, and the errors of a set there."""
+
+    index: Ints
+    size: int
+    sides: int
+    gap: Floats
+    law: GapLaw
+
+
+def _cells(work: _Work, one: _Set, key: int, variable: Variable | None) -> _Cells:
+    """Return the cells of a set: bins of its score, or bins of a variable by predicted side."""
+    rows = one.predictions
+    claim = claim_of(rows, key)
+    side: Bools | None = None
+    if variable is None:
+        found = one.evidence.profile(key, None).coarse.bins
+        index = joint_index(found, [Variable("score", "numeric", claim.score)])
+    else:
+        found = one.judged.bins[variable.name]
+        index = joint_index(found, [variable])
+        side = None if key == CORRECT else predicted(rows, key)
+        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+        if (
+            side is not None
+            and not LEAST_SIDE <= np.average(side, weights=weight) <= 1 - LEAST_SIDE
+        ):
+            side = None
+    sides = 1 if side is None else 2
+    if side is not None:
+        index = index + found.size * side
+    size = sides * found.size
+    bucket, n_buckets = work.bucket
+    cell = index if bucket is None else index + size * bucket
+    sums = ErrorSums.from_rows(cell, claim.score, claim.hit, rows.weight, n_bins=size * n_buckets)
+    shape = (sides, found.size) if bucket is None else (n_buckets, sides, found.size)
+    parts = [
+        ErrorSums(**{name: x.reshape(shape)[..., k, :] for name, x in vars(sums).items()})
+        for k in range(sides)
     ]
-    varied = all(one.std() > 0 for one in without)
+    law = law_of_sides(parts, center=variable is not None)
+    return _Cells(index, size, sides, claim.score - claim.hit, law)
+
+
+def _change_interval(
+    work: _Work, base: _Set, one: _Set, key: int, variable: Variable | None
+) -> tuple[float, float]:
+    """Return the interval of a change: paired if both sets have the same rows in each cell."""
+    level = work.settings.level
+    old, new = (_cells(work, each, key, variable) for each in (base, one))
+    if np.array_equal(old.index, new.index) and old.size == new.size:
+        change = change_law(old.index, new.gap - old.gap, work.first.weight, old.size, *work.bucket)
+        if variable is not None:
+            change = change.center(old.sides)
+        return paired_interval(old.law, new.law, change, level)
+    strict = (1 + level) / 2
+    first, second = (LawErrors.of([each.law]).measured(strict)[0] for each in (old, new))
+    without = [_without_parts(work, each, center=variable is not None) for each in (old, new)]
+    varied = all(values.std() > 0 for values in without)
     together = float(np.corrcoef(without[0], without[1])[0, 1]) if varied else 0.0
     return unpaired_interval(first, second, together)
 
 
-def _row(
-    work: _Work,
-    side: _Side,
-    metric: str,
-    value: tuple[float, float, float],
-    change: tuple[float, float, float],
-) -> ComparisonRow:
-    baseline = side is work.sides[0]
-    if baseline:
-        change = (0.0, 0.0, 0.0)
-    return ComparisonRow(
-        side.name,
-        metric,
-        "",
-        *value,
-        math.nan,
-        *change,
-        BASELINE if baseline else UNCHANGED,
-        p_value=math.nan if baseline else p_of_interval(*change[1:], work.level, work.df),
-    )
+def _without_parts(work: _Work, cells: _Cells, *, center: bool) -> Floats:
+    """Return the plug-in errors with each part of the rows omitted in turn, for a jackknife."""
+    part, n_parts = work.parts
+    weight = np.ones(len(part)) if work.first.weight is None else work.first.weight
+    where = cells.index + cells.size * part
+
+    def rest(values: Floats) -> Floats:
+        sums = np.bincount(where, values, cells.size * n_parts).reshape(n_parts, cells.sides, -1)
+        return np.asarray(sums.sum(0) - sums)
+
+    total, gaps = rest(weight), rest(weight * cells.gap)
+    if center:
+        mean = ratio_or_zero(gaps.sum(-1, keepdims=True), total.sum(-1, keepdims=True))
+        gaps = gaps - mean * total
+    return np.asarray(np.abs(gaps).sum((1, 2)) / total.sum((1, 2)))
 
 
 def _judged(rows: list[ComparisonRow], base: str, level: float) -> list[ComparisonRow]:

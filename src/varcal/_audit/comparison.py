@@ -1,47 +1,77 @@
-"""Comparison: what recalibration fixed, left as it was and made worse, on held-out rows."""
+"""Comparison: what recalibration fixed, left as it was and made worse, on the same rows."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from os import PathLike
 from typing import Any
 
-from varcal._audit.metric_text import metric_text
-from varcal._audit.verdicts import CHANGED, COMPARED
+from varcal._audit.decision import CHANGED, COMPARED
 from varcal._input.frames import frame_of
-from varcal._measures.curve_result import Curve
 from varcal._options import check_choice, check_text, checked
 from varcal._saved.conform import restored
 from varcal._text.html_tables import html_table
+from varcal._text.numbers import decimals, interval, percent, points, signed, with_sign
 from varcal._text.tables import text_table
 from varcal.exceptions import InputError
 
+LOG_LOSS, BRIER, ACCURACY, AUC = "log-loss", "Brier", "accuracy", "AUC"
+AVERAGE, BY_SCORE, UNEVEN = "average", "by score", "uneven"
 #: Figures that are better when larger.
-HIGHER_IS_BETTER = ("accuracy", "AUC")
+HIGHER_IS_BETTER = (ACCURACY, AUC)
 #: The least size of a change that counts as better or worse. Sizes that nobody would act on: a
 #: tenth of a point of accuracy and AUC, a fifth of a point of calibration error; a log-loss of
 #: 0.001 is what a change of all probabilities by about two points costs.
 LEAST_CHANGE = {
-    "accuracy": 0.001,
-    "log-loss": 0.001,
-    "Brier": 0.0005,
-    "AUC": 0.001,
-    "ECE": 0.002,
-    "VECE": 0.002,
+    LOG_LOSS: 0.001,
+    BRIER: 0.0005,
+    ACCURACY: 0.001,
+    AUC: 0.001,
+    AVERAGE: 0.002,
+    BY_SCORE: 0.002,
+    UNEVEN: 0.002,
 }
+#: Figures whose values are in points; with accuracy, those whose differences are.
+POINTS = (AVERAGE, BY_SCORE, UNEVEN)
 #: The numbers of a row, any of which may be NaN.
 _NUMBERS = (
-    "value",
-    "low",
-    "high",
-    "noise_floor",
-    "difference",
-    "difference_low",
-    "difference_high",
-    "p_value",
-    "p_holm",
+    *("value", "low", "high", "noise_floor", "p_value", "p_holm"),
+    *("difference", "difference_low", "difference_high"),
 )
+
+
+def metric_text(metric: str, value: float) -> str:
+    """Write the value of a metric: in points, in percent, or with four decimals.
+
+    >>> metric_text("uneven", 0.0904), metric_text("accuracy", 0.7886)
+    ('9.0', '78.9%')
+    >>> metric_text("log-loss", 0.50291)
+    '0.5029'
+    """
+    if metric in POINTS:
+        return points(value)
+    return percent(value) if metric == ACCURACY else decimals(value, 4)
+
+
+def metric_interval(metric: str, low: float, high: float) -> str:
+    """Write the ends of an interval of a metric or of a difference.
+
+    >>> metric_interval("accuracy", 0.781, 0.796)
+    '78.1 to 79.6'
+    """
+    if metric in (*POINTS, ACCURACY):
+        return interval(low, high)
+    return f"{decimals(low, 4)} to {decimals(high, 4)}"
+
+
+def metric_change(metric: str, value: float) -> str:
+    """Write a difference of two values of a metric, with its sign.
+
+    >>> metric_change("uneven", -0.116), metric_change("log-loss", 0.00123)
+    ('−11.6', '+0.0012')
+    """
+    return signed(value) if metric in (*POINTS, ACCURACY) else with_sign(decimals(value, 4))
 
 
 @dataclass(frozen=True)
@@ -51,23 +81,25 @@ class ComparisonRow:
     Attributes
     ----------
     method, metric, variable : str
-        The set of probabilities, the figure, and for VECE the variable.
+        The set of probabilities, the figure, and for the uneven error the variable.
     value, low, high : float
-        The figure (debiased for ECE and VECE) with its interval.
+        The figure with its interval. The average is the absolute difference of mean probability
+        and rate; errors by score and along variables are debiased, as in `audit`.
     noise_floor : float
-        For ECE and VECE, the 95 % quantile of the plug-in value of a perfect model.
+        For errors by score and along variables, the 95 % quantile of the plug-in value of a
+        perfect model.
     difference, difference_low, difference_high : float
         The difference from the first set on the same rows, with its interval.
     verdict : str
         "baseline" for the first set; "fixed" (better, and now within noise), "better",
-        "unchanged" (no change of a size that matters can be shown) or "made worse".
-    claim : str
-        For ECE and VECE, what the probabilities claim: "risk", "confidence" or "class <label>".
+        "no clear change" (none of a size that matters can be shown) or "made worse".
+    target : str
+        What the probabilities are of, for errors.
     p_value, p_holm : float
         The p-value of no difference, and the same adjusted for the number of comparisons, from
         which the verdict follows; NaN for the first set.
     within_noise : bool
-        For ECE and VECE, whether a perfect model could have this value by chance.
+        For errors, whether a perfect model could have this value by chance.
     """
 
     method: str
@@ -81,7 +113,7 @@ class ComparisonRow:
     difference_low: float
     difference_high: float
     verdict: str
-    claim: str = ""
+    target: str = ""
     p_value: float = math.nan
     p_holm: float = math.nan
     within_noise: bool = False
@@ -97,15 +129,14 @@ class Comparison:
         One per method and figure.
     methods : tuple of str
         The sets, the baseline first.
-    event, hits : str
-        What the probabilities are about, and whose predictions count as correct or wrong. With
-        "both", `claim` of a row says which claim it is about.
+    label : str
+        The name of the outcome.
+    target : str
+        What average and error by score are about: P(label = class), or the top class.
     level : float
         The level of all intervals.
     n_rows, n_dropped : int
         The rows compared, and the rows dropped because their outcome is missing.
-    curves : dict of dict of Curve
-        By variable, then by method. A variable that is missing at every row has none.
     n_bins, binning
         How variables were binned.
     grouped : bool
@@ -114,12 +145,11 @@ class Comparison:
 
     rows: tuple[ComparisonRow, ...]
     methods: tuple[str, ...]
-    event: str
-    hits: str
+    label: str
+    target: str
     level: float
     n_rows: int
     backend: str | None = None
-    curves: dict[str, dict[str, Curve]] = field(default_factory=dict)
     n_dropped: int = 0
     n_bins: int = 10
     binning: str = "quantile"
@@ -143,18 +173,12 @@ class Comparison:
 
     @property
     def figure_names(self) -> list[str]:
-        """The figures as text; where both claims are judged, with the claim of each."""
-        base = [self.row(self.methods[0], *figure) for figure in self.figures]
-        named = self.event == "both"
-        return [
-            f"{row.metric} {row.variable}".strip()
-            + (f" ({row.claim})" if named and row.claim else "")
-            for row in base
-        ]
+        """The figures as text."""
+        return [f"uneven along {one}" if one else metric for metric, one in self.figures]
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        names = ["event", "hits", "level", "n_rows", "n_dropped", "n_bins", "binning", "grouped"]
+        names = [one.name for one in fields(self) if one.name not in ("rows", "methods", "backend")]
         return {
             "methods": list(self.methods),
             **{name: getattr(self, name) for name in names},
@@ -162,10 +186,6 @@ class Comparison:
                 {name: None if value != value else value for name, value in vars(row).items()}
                 for row in self.rows
             ],
-            "curves": {
-                variable: {method: curve.to_dict() for method, curve in curves.items()}
-                for variable, curves in self.curves.items()
-            },
         }
 
     @classmethod
@@ -185,28 +205,17 @@ class Comparison:
             raise ValueError("a row has an unknown method")
         if any(row.verdict not in COMPARED or row.metric not in LEAST_CHANGE for row in self.rows):
             raise ValueError("a row has an unknown verdict or metric")
-        if any(set(curves) != set(self.methods) for curves in self.curves.values()):
-            raise ValueError("a variable does not have a curve for every method")
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Comparison:
         plain = {one.name: data[one.name] for one in fields(cls) if one.name in data}
-        plain["methods"] = tuple(data["methods"])
-        plain["rows"] = tuple(
+        rows = tuple(
             ComparisonRow(
-                **row
-                | {
-                    name: math.nan if row.get(name) is None else float(row[name])
-                    for name in _NUMBERS
-                }
+                **row | {name: math.nan if row[name] is None else row[name] for name in _NUMBERS}
             )
             for row in data["rows"]
         )
-        plain["curves"] = {
-            variable: {method: Curve.from_dict(curve) for method, curve in curves.items()}
-            for variable, curves in data.get("curves", {}).items()
-        }
-        return cls(**plain)
+        return cls(**plain | {"methods": tuple(data["methods"]), "rows": rows})
 
     def to_frame(self) -> Any:
         """Return the long table as a frame of the input's library."""
@@ -216,7 +225,7 @@ class Comparison:
         )
 
     @checked()
-    def plot(self, ax: Any = None, *, metric: str = "VECE", top: int = 8) -> Any:
+    def plot(self, ax: Any = None, *, metric: str = UNEVEN, top: int = 8) -> Any:
         """Draw one figure of every set: dots with intervals, grouped by variable.
 
         The dot of the baseline is hollow. Beside each other set stand its verdict and its
@@ -227,11 +236,11 @@ class Comparison:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        metric : {"VECE", "ECE", "accuracy", "log-loss", "Brier", "AUC"}
+        metric : {"uneven", "by score", "average", "accuracy", "log-loss", "Brier", "AUC"}
             The figure to draw.
         top : int
-            The largest number of variables to draw, those with the largest VECE of the baseline
-            first.
+            The largest number of variables to draw, those with the largest uneven error of the
+            baseline first.
 
         Returns
         -------
@@ -263,9 +272,9 @@ class Comparison:
         >>> path.read_text(encoding="utf-8")[:18]
         '# Before and after'
         """
-        from varcal._report import write_comparison  # noqa: PLC0415  loads when first used
+        from varcal._report import report_comparison  # noqa: PLC0415  loads when first used
 
-        write_comparison(self, path, title=title)
+        report_comparison(self, path, title=title)
 
     def _shown(self) -> dict[str, list[str]]:
         """Return the columns of the printed table: the figures, then one column per method."""
@@ -281,8 +290,8 @@ class Comparison:
 
     @property
     def _head(self) -> str:
-        rows = f"{self.n_rows:,} held-out rows"
-        return f"{rows}, compared with {self.methods[0]}; ECE and VECE in points"
+        rows = f"{self.target}: {self.n_rows:,} rows"
+        return f"{rows}, compared with {self.methods[0]}; average and errors in points"
 
     def __repr__(self) -> str:
         return f"{self._head}\n{text_table(self._shown())}"

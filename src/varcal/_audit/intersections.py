@@ -18,7 +18,7 @@ from varcal._text.numbers import count, p_equation, points
 from varcal._text.sentences import Named, Sentence, Strong, cut
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_row import AuditRow
+    from varcal._audit.record import AuditRow
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,27 +1,41 @@
-"""From evidence to an audit: every variable is measured, tested, ranked and judged."""
+"""From evidence to the record of an audit: variables are measured, tested, ranked and judged."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from varcal._audit.audit_result import Audit
-from varcal._audit.audit_row import AuditRow, ClaimFigures, ClaimSummary
-from varcal._audit.findings import ClaimFinding, Finding, look
-from varcal._audit.places import Part, Place, Places, chosen_groups, describe_place
-from varcal._audit.verdicts import FINDINGS, NO_EVIDENCE, OFF, SIZE_UNCLEAR, SMALL, TOO_FEW_ROWS
+import numpy as np
+from scipy.special import ndtr, ndtri
+
+from varcal._arrays import Bools
+from varcal._audit.decision import (
+    ABOVE,
+    BELOW,
+    FINDINGS,
+    MAY_BE,
+    NO_EVIDENCE,
+    TOO_FEW_ROWS,
+    state_of,
+)
+from varcal._audit.places import Part, Places, chosen_places
+from varcal._audit.record import TOP_CLASS, AuditRow, Place, Target, TargetFigures, limit_of
+from varcal._binning.bins import Bins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
-from varcal._inference.measured import Measured, gap_law, with_p
-from varcal._inference.multiplicity import benjamini_hochberg, holm, rank_range
-from varcal._input.events import CORRECT, claim_names
-from varcal._input.variables import Kind
-from varcal._measures.bin_table import BinTable, table_of
-from varcal._measures.curve import curve_of
-from varcal._measures.curve_result import Curve
-from varcal._measures.estimate import detectable_of, overall_gap
-from varcal._measures.score_profile import score_profile
+from varcal._evidence.profile import Profile
+from varcal._evidence.sided import merged
+from varcal._inference.cell_law import cell_law
+from varcal._inference.cell_test import cell_test
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.measured import LawErrors, gap_law, with_p
+from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
+from varcal._inference.power import minimum_detectable
+from varcal._inference.scored_rows import ScoredRows
+from varcal._input.events import CORRECT
+from varcal._measures.bin_table import BinTable, bin_columns, table_of
+from varcal._measures.estimate import measure_and_test, overall_gap
 from varcal._text.progress import progress
 
 #: Variables that are measured together.
@@ -30,259 +44,345 @@ BLOCK = 64
 FEW_ROWS = 100
 #: So does one along which only an error above this could have been detected.
 TOO_COARSE = 0.1
-#: A note names at most this many variables.
-MOST_NAMES = 5
+#: A predicted side with a smaller share of the rows joins the other.
+LEAST_SIDE = 0.01
 
 
 @dataclass(frozen=True)
 class Settings:
-    """The options of an audit that concern its judgement.
+    """What an audit is asked: names and limits of its figures.
 
     Attributes
     ----------
-    event : str
-        The claims to judge.
+    label : str
+        The name of the outcome.
     keys : sequence of int
-        Their keys.
-    level, limit : float
-        The level of intervals and tests, and the uneven error that matters.
+        The targets, as keys of claims.
+    level : float
+        The level of intervals and tests.
+    limit, relative_limit : float or None
+        The error that matters, in probability or as a share of the rate.
     random_state : int
         Seed of simulated null distributions.
     """
 
-    event: str
-    keys: Sequence[int]
+    label: str
+    keys: tuple[int, ...]
     level: float
-    limit: float
-    random_state: int
-
-    @property
-    def sided(self) -> bool:
-        """Whether several claims are judged at once, by predicted side."""
-        return self.event in ("both", "classwise")
-
-
-def judge(
-    evidence: Evidence,
-    names: Sequence[str],
-    settings: Settings,
-    *,
-    left_out: Mapping[str, str] | None = None,
-) -> Audit:
-    """Audit the given variables; `left_out` has the reasons why other columns are not audited."""
-    level = settings.level
-    # Tables of fine cells by bucket of groups are large: one variable at a time.
-    size = 1 if evidence.grouped else BLOCK
-    blocks = (names[start : start + size] for start in range(0, len(names), size))
-    claims = claim_names(evidence.classes, settings.keys)
-    findings = chain.from_iterable(
-        look(
-            evidence,
-            settings.keys,
-            block,
-            sided=settings.sided,
-            level=level,
-            n_variables=len(names),
-            random_state=settings.random_state,
-        )
-        for block in blocks
-    )
-    steps = progress(names, "Auditing", n_rows=evidence.n_rows)
-    found = [
-        _looked(finding, evidence, claims, level, len(names))
-        for _, finding in zip(steps, findings, strict=True)
-    ]
-    ranked = _ranked(found, settings.limit, level)
-    edges = "sampled" if any(one.main.bins.sampled for one in found) else "exact"
-    by_name = {one.name: one for one in found}
-    order = [by_name[row.variable] for row in ranked]
-    return Audit(
-        event=settings.event,
-        claims=_claim_summaries(evidence, claims, found[0], level, settings.random_state),
-        rows=ranked,
-        curves={one.name: one.curve for one in order},
-        other_curves={one.name: one.other_curve for one in order if one.other_curve is not None},
-        tables={one.name: one.table for one in order},
-        places=_places(evidence, ranked, by_name),
-        notes=_notes(evidence, ranked, edges),
-        left_out=tuple((left_out or {}).items()),
-        level=level,
-        limit=settings.limit,
-        n_rows=evidence.n_rows,
-        n_dropped=evidence.n_dropped,
-        n_bins=evidence.options["n_bins"],
-        binning=evidence.options["binning"],
-        grouped=evidence.grouped,
-        backend=evidence.backend,
-        engine=evidence.engine,
-        edges=edges,
-    )
+    limit: float | None = None
+    relative_limit: float | None = None
+    random_state: int = 0
 
 
 @dataclass(frozen=True, eq=False)
-class _Looked:
-    """What is kept of a finding: its figures, curve, table and places, without fine cells."""
+class Judged:
+    """The targets over all rows, the ranked variables with their bins, and the chosen places."""
 
-    name: str
-    kind: Kind
-    claim: str
-    vece: Measured
-    uneven: Measured
-    low: float
-    high: float
-    others: tuple[ClaimFigures, ...]
-    main: BinnedStats
-    claims: dict[int, BinnedStats]
-    missing: float
-    curve: Curve
-    other_curve: Curve | None
-    table: BinTable
-    parts: tuple[Part, ...]
-    weakest: Place
+    targets: tuple[Target, ...]
+    rows: tuple[AuditRow, ...]
+    places: tuple[Place, ...]
+    bins: dict[str, Bins]
 
 
-def _looked(
-    finding: Finding, evidence: Evidence, claims: dict[int, str], level: float, n_variables: int
-) -> _Looked:
-    main = finding.main
+def judge(evidence: Evidence, names: Sequence[str], settings: Settings) -> Judged:
+    """Judge the given variables, and the model over all rows."""
+    targets = {key: target_of(evidence, key, names[0], settings) for key in settings.keys}
+    # Tables of fine cells by bucket of groups are large: one variable at a time.
+    size = 1 if evidence.grouped else BLOCK
+    blocks = (names[start : start + size] for start in range(0, len(names), size))
+    measured = chain.from_iterable(
+        _measured(evidence, block, targets, settings, len(names)) for block in blocks
+    )
+    steps = progress(names, "Auditing", n_rows=evidence.n_rows)
+    found = [one for _, one in zip(steps, measured, strict=True)]
+    rows = _ranked(found, {one.name: one.limit for one in targets.values()}, settings.level)
+    parts = {one.row.variable: one for one in found}
+    bins = {name: one.whole.bins for name, one in parts.items()}
+    return Judged(tuple(targets.values()), rows, _places(evidence, rows, parts), bins)
 
-    def curve(one: ClaimFinding) -> Curve:
-        return curve_of(
-            one.profile,
-            "correct" if one.key == CORRECT else "positive",
-            level=level,
-            vece=one.vece,
-            backend=evidence.backend,
-            engine=evidence.engine,
-        )
 
-    two = len(evidence.classes) == 2 and len(claims) == 2 and CORRECT in claims
-    drawn = curve(main)
-    law = gap_law(main.profile.coarse)
-    reach = law.quantile(level) * law.standard_error
-    places = Places(main.profile, main.hidden, claims[main.key], 1 - (1 - level) / n_variables)
-    clearest = places.clearest()
-    other = None if clearest is None else places.clearest(apart_from=clearest)
-    return _Looked(
-        name=finding.name,
-        kind=finding.kind,
-        claim=claims[main.key],
-        vece=main.vece,
-        uneven=finding.uneven,
-        low=finding.low,
-        high=finding.high,
-        others=tuple(
-            ClaimFigures(claims[one.key], one.vece, one.uneven, one.low, one.high)
-            for one in finding.claims[1:]
+def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Target:
+    """Return what one target shows over all rows; `name` is any variable."""
+    level = settings.level
+    along, _ = sides_of(evidence, key, name)
+    every = merged(along).coarse
+    overall = overall_gap(every, level)
+    score = evidence.profile(key, None)
+    by_score = measure_and_test(
+        evidence, key, None, score, level=level, random_state=settings.random_state
+    )
+    law = gap_law(score.coarse)
+    n, hits = float(every.n.sum()), overall.accuracy
+    events = round(n * min(hits, 1 - hits))
+    limit, reason = limit_of(
+        overall.confidence, overall.accuracy, events, settings.limit, settings.relative_limit
+    )
+    label = "" if key == CORRECT else str(evidence.label(key))
+    two = len(evidence.classes) == 2
+    other = str(evidence.classes[1 - key]) if two else f"not {label}"
+    # The interval need not be symmetric: its end towards zero decides.
+    reach = overall.gap - overall.low if overall.gap > 0 else overall.high - overall.gap
+    error = reach / float(ndtri(0.5 + level / 2))
+    return Target(
+        name=TOP_CLASS if key == CORRECT else f"P({settings.label} = {label})",
+        label=label,
+        sides=(other, label) if len(along) == 2 else (),
+        predicted=overall.confidence,
+        observed=overall.accuracy,
+        gap=overall.gap,
+        gap_low=overall.low,
+        gap_high=overall.high,
+        p_value=2 * float(ndtr(-abs(overall.gap) / error)) if error > 0 else 1.0,
+        by_score=by_score,
+        score=table_of(
+            score.coarse, law.standard_error * law.quantile(level), "positive", level, evidence
         ),
-        main=main.profile.coarse,
-        claims={one.key: one.profile.coarse for one in finding.claims},
-        missing=finding.missing,
-        curve=drawn,
-        other_curve=curve(finding.claims[1]) if two else None,
-        table=table_of(main.profile.coarse, reach, drawn.event, level, evidence),
-        parts=tuple(part for part in (clearest, other) if part is not None),
-        weakest=places.weakest(),
+        events=events,
+        limit=limit,
+        limit_reason=reason,
     )
 
 
-def _ranked(found: list[_Looked], limit: float, level: float) -> tuple[AuditRow, ...]:
-    sizes = [one.uneven for one in found]
+def sides_of(
+    evidence: Evidence, key: int, name: str
+) -> tuple[list[Profile], Callable[[], ScoredRows | None]]:
+    """Return the tables of a target along a variable, one or one for each predicted side.
+
+    The second result finds the rows behind them, with cells numbered side by side; None if there
+    are many or only sums.
+    """
+    if key == CORRECT:
+        whole = evidence.profile(CORRECT, name)
+        return [whole], lambda: evidence.rows(CORRECT, name, whole)
+    found = evidence.sided(key, name)
+    weight = [one.coarse.total("weight").sum() for one in (found.others, found.own)]
+    if min(weight) >= LEAST_SIDE * sum(weight):
+        return [found.others, found.own], lambda: evidence.sided_rows(found)
+    whole = found.claim
+
+    def rows() -> ScoredRows | None:
+        given = evidence.sided_rows(found)
+        if given is None:
+            return None
+        fine = None if given.fine is None else given.fine % whole.fine.bins.size
+        return replace(given, coarse=given.coarse % whole.coarse.bins.size, fine=fine)
+
+    return [whole], rows
+
+
+@dataclass(frozen=True, eq=False)
+class _Along:
+    """One target along one variable: its tables, laws and p-value."""
+
+    key: int
+    profiles: list[Profile]
+    law: GapLaw
+    centered: GapLaw
+    p_value: float
+
+    @property
+    def tables(self) -> list[BinnedStats]:
+        return [one.coarse for one in self.profiles]
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """A row before it is ranked, and the places that it may name."""
+
+    row: AuditRow
+    whole: BinnedStats
+    parts: tuple[Part, ...]
+    key: int
+
+
+def _measured(
+    evidence: Evidence,
+    names: Sequence[str],
+    targets: Mapping[int, Target],
+    settings: Settings,
+    n_variables: int,
+) -> Iterator[_Found]:
+    """Measure and test some variables; equal computations are done together."""
+    seen = [
+        [_along(evidence, key, name, settings.random_state) for key in settings.keys]
+        for name in names
+    ]
+    flat = [one for each in seen for one in each]
+    level, alpha, m = settings.level, 1 - settings.level, len(settings.keys)
+    errors = iter(LawErrors.of([one.law for one in flat]).measured(level))
+    sizes = LawErrors.of([one.centered for one in flat])
+    each = iter(sizes.measured(level))
+    # Only lower limits pay for the choice of the target.
+    lows = iter(sizes.low(1 - alpha / (m * n_variables)))
+    highs = iter(sizes.high(1 - alpha / n_variables))
+    for several in seen:
+        p_value = _together(several)
+        figures = []
+        for one in several:
+            target = targets[one.key]
+            uneven = with_p(next(each), p_value if m == 1 else one.p_value, level)
+            row = TargetFigures(target.name, next(errors), uneven, next(lows), next(highs))
+            figures.append((row, one, target))
+        figures.sort(key=lambda each: (-(each[0].low > each[2].limit), -_relative(*each)))
+        yield _found(evidence, figures, p_value, level, n_variables)
+
+
+def _relative(figures: TargetFigures, _: _Along, target: Target) -> float:
+    """Return the size of the uneven error relative to its limit."""
+    return (figures.uneven.debiased + 1e-3 * figures.uneven.value) / max(target.limit, 1e-9)
+
+
+def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along:
+    profiles, rows = sides_of(evidence, key, name)
+    first = profiles[0]
+    placed = None
+    if first.kind != "levels":
+        placed = np.ones(first.fine.bins.size, dtype=bool)
+        placed[-1] = not first.missing
+    coarse = [one.coarse for one in profiles]
+    p_value = cell_test(
+        coarse,
+        [one.fine for one in profiles],
+        placed,
+        None if evidence.grouped else rows(),
+        seed=random_state,
+    )
+    return _Along(key, profiles, cell_law(coarse), cell_law(coarse, center=True), p_value)
+
+
+def _together(several: Sequence[_Along]) -> float:
+    """Combine the p-values of targets: the top class counts as much as all classes together."""
+    p = [np.array(one.p_value) for one in several if one.key != CORRECT]
+    together = cauchy(p)
+    top = [np.array(one.p_value) for one in several if one.key == CORRECT]
+    return float(cauchy([*top, together]) if top else together)
+
+
+def _found(
+    evidence: Evidence,
+    figures: Sequence[tuple[TargetFigures, _Along, Target]],
+    p_value: float,
+    level: float,
+    n_variables: int,
+) -> _Found:
+    own, along, target = figures[0]
+    whole = merged(along.profiles)
+    places = Places(
+        whole,
+        along.law,
+        along.centered.gap,
+        along.tables,
+        target.name,
+        target.sides,
+        1 - (1 - level) / n_variables,
+    )
+    clearest = places.clearest()
+    other = None if clearest is None else places.clearest(apart_from=clearest)
+    parts = tuple(part for part in (clearest, other) if part is not None)
+    row = AuditRow(
+        variable=whole.name,
+        kind=whole.kind,
+        verdict=NO_EVIDENCE,
+        target=target.name,
+        error=own.error,
+        uneven=with_p(own.uneven, p_value, level),
+        low=own.low,
+        high=own.high,
+        p_holm=1.0,
+        p_bh=1.0,
+        rank_low=1,
+        rank_high=n_variables,
+        table=_table(evidence, along, target, places.texts(), level),
+        places=tuple(part.place for part in parts),
+        missing=float(whole.fine.share[-1]) if whole.missing else 0.0,
+        others=tuple(one for one, _, _ in figures[1:]),
+    )
+    return _Found(row, whole.coarse, parts, along.key)
+
+
+def _table(
+    evidence: Evidence, along: _Along, target: Target, texts: list[str], level: float
+) -> BinTable:
+    """Return the bins over all rows, and by predicted side if there are two."""
+    tables = along.tables
+    whole = tables[0] if len(tables) == 1 else tables[0] + tables[1]
+    parts = [("all", whole)]
+    if target.sides:
+        parts += list(zip(target.sides, tables, strict=True))
+    columns: dict[str, list[object]] = {}
+    weight = float(whole.total("weight").sum())
+    for side, stats in parts:
+        law = gap_law(stats)
+        made = bin_columns(stats, law.quantile(level) * law.standard_error)
+        made |= {"bin": texts, "share": (stats.total("weight") / weight).tolist()}
+        first = ["bin", *(name for name in ("low", "high") if name in made)]
+        rest = {name: values for name, values in made.items() if name not in first}
+        shown = {name: made[name] for name in first} | {"side": [side] * len(texts)} | rest
+        for name, values in shown.items():
+            columns.setdefault(name, []).extend(values)
+    made_table = table_of(whole, np.zeros(whole.bins.size), "positive", level, evidence)
+    return replace(made_table, columns=columns)
+
+
+def _ranked(
+    found: Sequence[_Found], limits: Mapping[str, float], level: float
+) -> tuple[AuditRow, ...]:
+    sizes = [one.row.uneven for one in found]
     p = [size.p_value for size in sizes]
-    adjusted = list(zip(holm(p).tolist(), benjamini_hochberg(p).tolist(), strict=True))
-    order = sorted(range(len(found)), key=lambda k: (-sizes[k].debiased, -sizes[k].value))
+    p_holm, p_bh = holm(p).tolist(), benjamini_hochberg(p).tolist()
     best, worst = rank_range(
         *zip(*[(size.debiased, size.low, size.high) for size in sizes], strict=True)
     )
+    order = sorted(range(len(found)), key=lambda k: (-sizes[k].debiased, -sizes[k].value))
     rows = []
     for k in order:
-        one, (p_holm, p_bh) = found[k], adjusted[k]
-        joint = with_p(replace(sizes[k], low=one.low, high=one.high), p_holm, level)
+        row = found[k].row
+        joint = with_p(replace(sizes[k], low=row.low, high=row.high), p_holm[k], level)
         # What holds for all variables at once never says more than what holds for this one.
-        low = min(joint.low, sizes[k].low)
-        verdict = _verdict(one, p_holm, low, joint.high, limit, level)
-        place = one.parts[0].place if one.parts and verdict in FINDINGS else None
+        low, high = min(joint.low, sizes[k].low), max(joint.high, sizes[k].high)
+        verdict = _verdict(found[k], p_holm[k], low, high, limits, level)
         rows.append(
-            AuditRow(
-                variable=one.name,
-                kind=one.kind,
-                verdict=verdict,
-                claim=one.claim,
-                vece=one.vece,
-                uneven=sizes[k],
+            replace(
+                row,
+                uneven=replace(sizes[k], debiased=joint.debiased),
                 low=low,
-                high=joint.high,
-                p_holm=p_holm,
-                p_bh=p_bh,
+                high=high,
+                p_holm=p_holm[k],
+                p_bh=p_bh[k],
                 rank_low=int(best[k]),
                 rank_high=int(worst[k]),
-                direction=one.curve.direction,
-                where="" if place is None else describe_place(place),
-                worst=one.curve.worst_label,
-                vce=one.curve.vce,
-                n_bins=int((one.main.total("weight") > 0).sum()),
-                missing=one.missing,
-                others=one.others,
-                place=place,
-                weakest=one.weakest,
+                verdict=verdict,
+                places=row.places if verdict in FINDINGS else (),
             )
         )
     return tuple(rows)
 
 
 def _verdict(
-    one: _Looked, p_holm: float, low: float, high: float, limit: float, level: float
+    one: _Found, p_holm: float, low: float, high: float, limits: Mapping[str, float], level: float
 ) -> str:
     if p_holm < 1 - level:
-        return OFF if low > limit else SMALL if high <= limit else SIZE_UNCLEAR
-    stats = one.main
-    one_bin = (stats.total("weight") > 0).sum() < 2 and one.kind == "levels"
-    if one_bin or int(stats.n.sum()) < FEW_ROWS or detectable_of(stats, level) > TOO_COARSE:
+        others = [(each.low, each.high, limits[each.target]) for each in one.row.others]
+        states = [state_of(*each) for each in [(low, high, limits[one.row.target]), *others]]
+        return next(state for state in (ABOVE, MAY_BE, BELOW) if state in states)
+    stats = one.whole
+    one_bin = (stats.total("weight") > 0).sum() < 2 and one.row.kind == "levels"
+    few = one_bin or int(stats.n.sum()) < FEW_ROWS
+    if few or float(minimum_detectable(gap_law(stats), level=1 - level)) > TOO_COARSE:
         return TOO_FEW_ROWS
     return NO_EVIDENCE
 
 
 def _places(
-    evidence: Evidence, rows: tuple[AuditRow, ...], looked: dict[str, _Looked]
+    evidence: Evidence, rows: Sequence[AuditRow], found: Mapping[str, _Found]
 ) -> tuple[Place, ...]:
-    """Choose for whom the model is wrong, from the variables that are off."""
-    parts = [
-        (part, evidence.members(row.variable, looked[row.variable].main.bins, part.bins))
-        for row in rows
-        if row.verdict == OFF
-        for part in looked[row.variable].parts
-    ]
-    return chosen_groups(parts)
-
-
-def _claim_summaries(
-    evidence: Evidence, claims: dict[int, str], one: _Looked, level: float, random_state: int
-) -> dict[str, ClaimSummary]:
-    found = {}
-    for key, name in claims.items():
-        overall = overall_gap(one.claims[key], level)
-        event = "correct" if key == CORRECT else "positive"
-        found[name] = ClaimSummary(
-            claim=name,
-            label="" if key == CORRECT else str(evidence.label(key)),
-            predicted=overall.confidence,
-            observed=overall.accuracy,
-            gap=overall.gap,
-            gap_low=overall.low,
-            gap_high=overall.high,
-            score=score_profile(evidence, key, event, level=level, random_state=random_state),
-        )
-    return found
-
-
-def _notes(evidence: Evidence, rows: tuple[AuditRow, ...], edges: str) -> tuple[str, ...]:
-    notes = []
-    if evidence.n_dropped:
-        notes.append(f"{evidence.n_dropped:,} rows without an outcome were left out.")
-    gaps = [row.variable for row in rows if row.missing > 0]
-    if gaps:
-        shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
-        notes.append(f"Missing values of {shown} are in a bin of their own, not in the curve.")
-    if edges == "sampled":
-        notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
-    return (*notes, *evidence.date_notes())
+    """Choose for whom the model is wrong: of variables above the limit, or else with evidence."""
+    above = [row for row in rows if row.verdict == ABOVE]
+    parts: list[tuple[Part, Bools | None]] = []
+    for row in above or [row for row in rows if row.verdict in FINDINGS]:
+        one = found[row.variable]
+        for part in one.parts:
+            if part.place.is_sure:
+                mask = evidence.members(row.variable, one.whole.bins, part.bins)
+                parts.append((part, mask))
+    return chosen_places(parts)

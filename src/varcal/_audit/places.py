@@ -1,25 +1,25 @@
-"""Places: the parts of a variable where a claim is clearly off, or least known."""
+"""Places: the parts of a variable where a model is clearly wrong."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import betaincinv
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
+from varcal._audit.record import Place
 from varcal._binning.bins import LevelBins, coarse_index
+from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
-from varcal._inference.measured import gap_law
+from varcal._inference.cell_law import part_of
+from varcal._inference.gap_law import GapLaw
 from varcal._measures.regions import value_label
 from varcal._text.edges import edge_texts
-from varcal._text.gaps import off_by
-from varcal._text.numbers import count
 
 #: At most this many places are named for a whole audit, and this many of one variable.
-MOST_GROUPS = 5
-MOST_OF_VARIABLE = 2
+MOST_PLACES, MOST_OF_VARIABLE = 5, 2
 #: A place with a smaller share of the weight has no gap to tell: shares are differences of running
 #: sums, which are exact to 1e-16.
 LEAST_SHARE = 1e-12
@@ -30,184 +30,163 @@ SAME_VALUE = 1e-9
 #: A place where the model is better than on average is named only if no place where it is worse
 #: has this part of its clarity: readers ask where it is wrong.
 WORSE_FIRST = 0.3
-
-
-@dataclass(frozen=True)
-class Place:
-    """A part of a variable: a level, a range of values, or the missing values.
-
-    Attributes
-    ----------
-    variable, claim : str
-        The variable, and the claim whose figures these are.
-    text, label : str
-        The part as text ("36 to 60"), and with the name of the variable ("age 36 to 60").
-    predicted, observed : float
-        Mean score and hit rate of the claim.
-    gap, low, high : float
-        The difference of the two, with an interval that holds for all places of all variables.
-    n : int
-        The number of rows.
-    share : float
-        Their share of the weight.
-    """
-
-    variable: str
-    claim: str
-    text: str
-    label: str
-    predicted: float
-    observed: float
-    gap: float
-    low: float
-    high: float
-    n: int
-    share: float
-
-    @property
-    def largest_gap(self) -> float:
-        """The largest gap, in whichever direction, that cannot be ruled out."""
-        return max(abs(self.low), abs(self.high))
-
-    def _check_saved(self) -> None:
-        """Raise ValueError unless the figures are shares, or missing."""
-        figures = (self.predicted, self.observed, self.gap, self.low, self.high, self.share)
-        if any(abs(figure) > 1e3 for figure in figures) or self.n < 0:
-            raise ValueError("a figure of a place is too large, or its rows are negative")
+#: With fewer events or non-events than this, the interval of a place is at least the exact one.
+FEW_EVENTS = 20
 
 
 @dataclass(frozen=True)
 class Part:
-    """Neighbouring bins of a variable, and how far their gap is from what the average explains.
-
-    `worse` is whether their gap is larger than that, and `above` whether it is above it.
-    """
+    """Neighbouring bins, over all rows (side −1) or within one predicted side, as a place."""
 
     bins: slice
+    side: int
     place: Place
     clarity: float
-    worse: bool
     above: bool
 
 
 class Places:
-    """All places of one claim along one variable: ranges of neighbouring bins, or single levels.
+    """All places along one variable: ranges of neighbouring bins, or single levels.
 
     Parameters
     ----------
-    found : Profile
-        The claim along the variable.
-    hidden : ndarray
-        The gap of each bin without the average gap (of each predicted side).
-    claim : str
-        Its name.
+    whole : Profile
+        All rows along the variable.
+    law : GapLaw
+        The law of the gaps of the cells, side by side.
+    uneven : ndarray
+        The gap of each cell without the average gap of its side.
+    tables : sequence of BinnedStats
+        The table of each side.
+    target : str
+        What the probabilities are of.
+    sides : sequence of str
+        The names of the sides.
     level : float
         Level of the intervals, which hold for all places of the variable at once.
     """
 
-    def __init__(self, found: Profile, hidden: Floats, claim: str, level: float) -> None:
-        self.found, self.claim = found, claim
-        self.law = gap_law(found.coarse)
-        self.start, self.stop = _spans(found)
-        self.reach = self.law.quantile(1 - (1 - level) / max(len(self.start), 1))
-        share = self.law.share
-        self.share = _over(share, self.start, self.stop)
-        told = np.where(self.share > LEAST_SHARE, self.share, 0.0)
-        self.gap = ratio_or_zero(_over(share * self.law.gap, self.start, self.stop), told)
-        self.hidden = ratio_or_zero(_over(share * hidden, self.start, self.stop), told)
-        self.rows = _over(found.coarse.n.astype(float), self.start, self.stop)
+    def __init__(
+        self,
+        whole: Profile,
+        law: GapLaw,
+        uneven: Floats,
+        tables: Sequence[BinnedStats],
+        target: str,
+        sides: Sequence[str],
+        level: float,
+    ) -> None:
+        self.whole, self.law, self.target, self.sides = whole, law, target, tuple(sides)
+        names = ("n", "score", "weight", "weight2")
+        self.rows, self.scores, self.weights, self.squares = (
+            np.array([stats.total(name) for stats in tables]) for name in names
+        )
+        self.start, self.stop = _spans(whole)
+        many = len(tables)
+        self.level = 1 - (1 - level) / max(len(self.start) * (2 * many - 1), 1)
+        cells = [law.share, law.share * law.gap, law.share * uneven]
+        share, gap, hidden = (values.reshape(many, -1) for values in cells)
+        ways = range(-1, many) if many > 1 else (-1,)  # all rows, then each side
+        sums = [
+            [_over(x.sum(0) if way < 0 else x[way], self.start, self.stop) for way in ways]
+            for x in (share, gap, hidden, self.rows)
+        ]
+        total, gaps, hiddens, n = (np.array(one) for one in sums)
+        told = np.where(total > LEAST_SHARE, total, 0.0)
+        self.gap, self.hidden = ratio_or_zero(gaps, told), ratio_or_zero(hiddens, told)
+        self.clarity = np.abs(self.hidden) * np.sqrt(n)
 
     def clearest(self, apart_from: Part | None = None) -> Part | None:
         """Return the place whose gap differs most clearly from what the average explains.
 
-        Clear is |hidden gap| · √rows. A place with a larger gap than the average explains comes
-        before one with a smaller gap, unless the latter is much clearer. With `apart_from`,
-        places that overlap with it or differ in the same direction do not count.
+        Clear is |uneven gap| · √rows, over all rows or within one predicted side: a side by itself
+        is clearer only where the other one is not off in the same way. A place with a larger gap
+        than the average explains comes before one with a smaller gap, unless the latter is much
+        clearer. With `apart_from`, places that overlap with it or differ in the same direction do
+        not count.
         """
-        clarity = np.abs(self.hidden) * np.sqrt(self.rows)
+        clarity = self.clarity.copy()
         if apart_from is not None:
             taken = apart_from.bins
-            clarity[(self.start < taken.stop) & (taken.start < self.stop)] = 0.0
+            clarity[:, (self.start < taken.stop) & (taken.start < self.stop)] = 0.0
             clarity[(self.hidden > 0) == apart_from.above] = 0.0
         if not clarity.any():
             return None
         worse = np.where(np.abs(self.gap) > np.abs(self.gap - self.hidden), clarity, 0.0)
-        best = int((worse if worse.max() > WORSE_FIRST * clarity.max() else clarity).argmax())
-        bins = slice(int(self.start[best]), int(self.stop[best]))
+        chosen = worse if worse.max() > WORSE_FIRST * clarity.max() else clarity
+        way, span = np.unravel_index(int(chosen.argmax()), chosen.shape)
+        bins = slice(int(self.start[span]), int(self.stop[span]))
+        side = int(way) - 1
         return Part(
             bins=bins,
-            place=self._place(bins),
-            clarity=float(clarity[best]),
-            worse=bool(worse[best] > 0),
-            above=bool(self.hidden[best] > 0),
+            side=side,
+            place=self._place(bins, side, worse=bool(worse[way, span] > 0)),
+            clarity=float(clarity[way, span]),
+            above=bool(self.hidden[way, span] > 0),
         )
 
-    def weakest(self) -> Place:
-        """Return the bin in which the largest gap cannot be ruled out."""
-        filled = np.flatnonzero(self.found.coarse.total("weight") > 0).tolist()
-        bins = [slice(k, k + 1) for k in filled]
-        return self._place(max(bins, key=self._room))
+    def texts(self) -> list[str]:
+        """Return each bin as text."""
+        filled = self.weights.sum(0) > 0
+        labels = self.whole.coarse.bins.labels()
+        return [
+            self._texts(slice(k, k + 1))[0] if filled[k] else label
+            for k, label in enumerate(labels)
+        ]
 
-    def _figures(self, bins: slice) -> tuple[int, float, float, float]:
-        """Return rows, share, gap and standard error of neighbouring bins."""
-        share = self.law.share[bins]
-        total = float(share.sum())
-        part = share / total
-        se = math.sqrt(max(float(part @ self.law.cov[bins, bins] @ part), 0.0))
-        n = int(self.found.coarse.n[bins].sum())
-        return n, total, float(part @ self.law.gap[bins]), se
-
-    def _interval(self, gap: float, se: float) -> tuple[float, float]:
-        return max(gap - self.reach * se, -1.0), min(gap + self.reach * se, 1.0)
-
-    def _room(self, bins: slice) -> float:
-        """Return the largest gap of neighbouring bins that cannot be ruled out."""
-        _, _, gap, se = self._figures(bins)
-        return max(map(abs, self._interval(gap, se)))
-
-    def _place(self, bins: slice) -> Place:
-        stats = self.found.coarse
-        n, share, gap, se = self._figures(bins)
-        low, high = self._interval(gap, se)
-        weight = stats.total("weight")[bins].sum()
+    def _place(self, bins: slice, side: int, *, worse: bool) -> Place:
+        many, size = self.rows.shape
+        cells = np.zeros((many, size))
+        cells[slice(None) if side < 0 else side, bins] = 1.0
+        n = int((self.rows * cells).sum())
+        share, gap, se = part_of(self.law, cells.ravel())
+        weight = float((self.weights * cells).sum())
+        predicted = float((self.scores * cells).sum()) / weight
+        effective = weight**2 / float((self.squares * cells).sum())
+        reach = self.law.quantile(self.level)
+        low, high = place_interval(gap, se, effective, predicted - gap, reach, self.level)
         text, label = self._texts(bins)
         return Place(
-            variable=self.found.name,
-            claim=self.claim,
+            variable=self.whole.name,
+            target=self.target,
             text=text,
             label=label,
-            predicted=float(stats.total("score")[bins].sum() / weight),
-            observed=float(stats.total("hit")[bins].sum() / weight),
+            side=self.sides[side] if side >= 0 else "",
+            predicted=predicted,
+            observed=predicted - gap,
             gap=gap,
             low=low,
             high=high,
             n=n,
             share=share,
+            worse=worse,
+            first_bin=bins.start,
+            last_bin=bins.stop - 1,
         )
 
     def _texts(self, bins: slice) -> tuple[str, str]:
-        name, stats = self.found.name, self.found.coarse
+        name, stats = self.whole.name, self.whole.coarse
         if isinstance(stats.bins, LevelBins):
             text = stats.bins.labels()[bins.start]
             return text, f"{name}: {text}"
-        if self.found.missing and bins.start == stats.bins.size - 1:
+        if self.whole.missing and bins.start == stats.bins.size - 1:
             return "missing", f"{name} missing"
         low, high = self._end_texts(bins)
-        last = stats.bins.size - self.found.missing
+        last = stats.bins.size - self.whole.missing
         if low == high:
             return low, f"{name} {low}"
         text = f"{_without_unit(low, high)} to {high}"
         if bins.start == 0 and bins.stop < last:
             text = f"up to {high}"
         elif bins.stop == last and bins.start > 0:
-            text = f"from {low}" if self.found.kind == "datetime" else f"{low} and over"
+            text = f"from {low}" if self.whole.kind == "datetime" else f"{low} and over"
         return text, f"{name} {text}"
 
     def _end_texts(self, bins: slice) -> list[str]:
-        kind, ends = self.found.kind, self._ends(bins).tolist()
+        kind, ends = self.whole.kind, self._ends(bins).tolist()
         if kind == "numeric":
             return [value_label(end, kind, ()) for end in ends]
-        zone = getattr(self.found.coarse.bins, "zone", "")
+        zone = getattr(self.whole.coarse.bins, "zone", "")
         return edge_texts(ends, datetime=kind == "datetime", duration=kind == "duration", zone=zone)
 
     def _ends(self, bins: slice) -> Floats:
@@ -216,8 +195,8 @@ class Places:
         They are the mean values of the first and the last cell. Where cells are as wide as bins,
         or a bin is a single cell, they are its edges, unless all its values are the same.
         """
-        stats = self.found.fine
-        merged = coarse_index(stats.bins, self.found.coarse.bins)
+        stats = self.whole.fine
+        merged = coarse_index(stats.bins, self.whole.coarse.bins)
         weight = stats.total("weight")
         inside = np.flatnonzero((merged >= bins.start) & (merged < bins.stop) & (weight > 0))
         ends = inside[[0, -1]]
@@ -225,11 +204,33 @@ class Places:
         below, above = edges[ends], edges[ends + 1]
         # Infinite values count as 0 in the sum; the mean must stay inside its cell.
         mean = np.clip(stats.total("x")[ends] / weight[ends], below, above)
-        if stats.bins != self.found.coarse.bins and ends[0] < ends[1]:
+        if stats.bins != self.whole.coarse.bins and ends[0] < ends[1]:
             return mean
         same = np.isclose(mean, below, SAME_VALUE, 0) | np.isclose(mean, above, SAME_VALUE, 0)
         wide = np.array([below[0], above[1]])
         return np.where(same | ~np.isfinite(wide), mean, wide)
+
+
+def place_interval(
+    gap: float, se: float, n: float, observed: float, reach: float, level: float
+) -> tuple[float, float]:
+    """Return an interval of a gap that also holds with few events.
+
+    It is gap ± reach · se. With fewer than 20 events or non-events it is widened to the exact
+    interval of the rate (Clopper and Pearson), which a single row cannot make narrow.
+
+    >>> low, high = place_interval(-0.999, 0.03, 1, 1.0, 3.0, 0.999)
+    >>> low, high > 0
+    (-1.0, True)
+    """
+    low, high = gap - reach * se, gap + reach * se
+    events = n * min(max(observed, 0.0), 1.0)
+    if min(events, n - events) < FEW_EVENTS:
+        tail = (1 - level) / 2
+        least = float(betaincinv(events, n - events + 1, tail)) if events > 0 else 0.0
+        most = float(betaincinv(events + 1, n - events, 1 - tail)) if events < n else 1.0
+        low, high = min(low, gap + observed - most), max(high, gap + observed - least)
+    return max(low, -1.0), min(high, 1.0)
 
 
 def _without_unit(low: str, high: str) -> str:
@@ -267,18 +268,8 @@ def _spans(found: Profile) -> tuple[Ints, Ints]:
     return spans[0], spans[1]
 
 
-def describe_place(place: Place) -> str:
-    """Say in words how far a claim is off, and where.
-
-    >>> place = Place("age", "risk", "up to 29", "age up to 29", 0.2, 0.05, 0.15, 0.1, 0.2, 9, 0.3)
-    >>> describe_place(place)
-    'risk too high by 15.0 points where age up to 29 (9 rows)'
-    """
-    return f"{off_by(place.gap, place.claim)} where {place.label} ({count(place.n, 'row')})"
-
-
-def chosen_groups(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:
-    """Choose the clearest places that are not much the same rows, those too low first.
+def chosen_places(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:
+    """Choose the clearest places that are not much the same rows.
 
     Places where the model is better than on average come last: readers ask where it is wrong.
 
@@ -288,16 +279,13 @@ def chosen_groups(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ..
         The places of variables that are off, and which rows are in them if that is known.
     """
     chosen: list[tuple[Part, Bools | None]] = []
-    for part, mask in sorted(parts, key=lambda one: (not one[0].worse, -one[0].clarity)):
+    for part, mask in sorted(parts, key=lambda one: (not one[0].place.worse, -one[0].clarity)):
         of_variable = [one for one, _ in chosen if one.place.variable == part.place.variable]
-        if len(chosen) == MOST_GROUPS or len(of_variable) == MOST_OF_VARIABLE:
+        if len(chosen) == MOST_PLACES or len(of_variable) == MOST_OF_VARIABLE:
             continue
         if not any(_overlap(mask, other) >= SAME_ROWS for _, other in chosen):
             chosen.append((part, mask))
-    ordered = sorted(
-        chosen, key=lambda one: (not one[0].worse, one[0].place.gap > 0, -one[0].clarity)
-    )
-    return tuple(part.place for part, _ in ordered)
+    return tuple(part.place for part, _ in chosen)
 
 
 def _overlap(mask: Bools | None, other: Bools | None) -> float:

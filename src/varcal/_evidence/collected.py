@@ -27,9 +27,6 @@ from varcal._text.numbers import count
 from varcal._text.sentences import short
 from varcal.exceptions import InputError
 
-#: The events of an audit, the one with the most claims first.
-_BY_CLAIMS = ("both", "classwise", "correct", "positive")
-
 
 @dataclass(frozen=True, eq=False)
 class Collected:
@@ -164,7 +161,7 @@ class CollectedEvidence(Collected, Evidence):
         """Return the keys of the claims that an audit judges."""
         pos_label = self.pos_label if pos_label is None else pos_label
         keys = audit_keys(self.classes, event, pos_label)
-        if event not in ("both", "classwise"):
+        if event not in ("audit", "both", "classwise"):
             return self.keys(event, pos_label)
         scores = {key for key, names in self._tables if not names}
         about = {key for key in keys if key != CORRECT}
@@ -172,21 +169,17 @@ class CollectedEvidence(Collected, Evidence):
             raise self._not_collected(event, {key for key, _ in self._tables})
         return keys
 
-    def default_event(self) -> str:
-        """Return the event of an audit by default: all claims, or else what was collected."""
-        for event in _BY_CLAIMS:
-            try:
-                self.audit_keys(event)
-            except InputError:
-                continue
-            return event
-        return "correct"
-
     def _not_collected(self, event: str, known: set[int]) -> InputError:
         shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
         hint = "name it when the bins are chosen: make_bins(…, events=[…])"
         if len(self.classes) == 2 and 0 not in known and event != "correct":
             hint = 'choose the bins for both classes: make_bins(…, events=["both", "classwise"])'
+        if event == "audit":
+            raise InputError(
+                "what an audit needs was not collected; collected were " + ", ".join(sorted(shown)),
+                "choose the bins for audits, as make_bins() does by default",
+                argument="y",
+            )
         return InputError(
             f'event="{event}" was not collected; collected were {", ".join(sorted(shown))}',
             hint,

@@ -30,8 +30,6 @@ class _DefaultStr(Default, str):
 N_BINS = _DefaultInt(10)
 QUANTILE = _DefaultStr("quantile")
 ATOMS = _DefaultStr("atoms")
-#: The default event of an audit.
-BOTH = _DefaultStr("both")
 
 
 class BinOptions(TypedDict):

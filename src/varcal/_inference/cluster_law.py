@@ -21,7 +21,7 @@ FEW_DEGREES, PRIOR_DEGREES = 20, 5
 LEAST_DEGREES = 2
 
 
-def cluster_law(groups: ErrorSums, *, center: bool = False) -> GapLaw:
+def cluster_law(groups: ErrorSums, *, center: bool = False, sides: int = 1) -> GapLaw:
     r"""Return the law of the gaps of bins from the sums of each group in each bin, (G, B).
 
     In bin b, group g has the share :math:`h` of the weight and the gap :math:`D`, and
@@ -79,7 +79,7 @@ def cluster_law(groups: ErrorSums, *, center: bool = False) -> GapLaw:
         share_cov=n_groups / (n_groups - 1) * spread.T @ spread,
         df=max(min(degrees, n_groups - 1.0), LEAST_DEGREES),
     )
-    return law.center() if center else law
+    return law.center(sides) if center else law
 
 
 def _between(residual: Floats, weight: Floats, noise: Floats, left: Floats) -> float:

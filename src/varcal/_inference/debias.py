@@ -110,7 +110,8 @@ def upper_limit(law: GapLaw, level: float, middle: Floats) -> Floats:
     if law.centered:
         # Gaps lie in [−1, 1], and what is left of that of a bin with nearly all rows is balanced
         # by the few others.
-        high = np.minimum(high, 4 * (1 - law.share.max(-1)))
+        share = law.by_side(law.share)
+        high = np.minimum(high, 4 * (share.sum(-1) - share.max(-1)).sum(-1))
     return np.asarray(np.maximum(high, middle))
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import factorial, inf
+from typing import Any
 
 import numpy as np
 from scipy.linalg import block_diag
@@ -40,12 +41,14 @@ class GapLaw:
     share_cov : array, (..., B, B)
         Covariance of the shares.
     centered : bool
-        Whether the overall gap was subtracted.
+        Whether the overall gap (of each side) was subtracted.
     df : float
         Degrees of freedom of the covariance; finite with clusters.
     dependence : float
         Factor of the variance of the plug-in error, for bins that depend on each other in ways
         that `cov` does not have.
+    sides : int
+        Cells may be bins within predicted sides: all bins of the first side, then of the next.
     """
 
     gap: Floats
@@ -56,6 +59,7 @@ class GapLaw:
     centered: bool = False
     df: float = inf
     dependence: float = 1.0
+    sides: int = 1
 
     @classmethod
     def from_cells(cls, cells: ErrorSums, *, center: bool = False) -> GapLaw:
@@ -83,9 +87,10 @@ class GapLaw:
     def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
         """Put laws over equally many bins along a new first axis."""
         arrays = ("gap", "share", "cov", "null_cov", "share_cov")
-        stacked = {name: np.stack([getattr(law, name) for law in laws]) for name in arrays}
-        first = laws[0]
-        return cls(**stacked, centered=first.centered, df=first.df, dependence=first.dependence)
+        stacked: dict[str, Any] = {
+            name: np.stack([getattr(law, name) for law in laws]) for name in arrays
+        }
+        return replace(laws[0], **stacked)
 
     @classmethod
     def of_classes(cls, laws: Sequence[GapLaw], *, same_bins: bool) -> GapLaw:
@@ -112,20 +117,25 @@ class GapLaw:
             dependence=2.0,
         )
 
-    def center(self) -> GapLaw:
-        """Subtract the overall gap."""
-        remove = np.eye(self.gap.shape[-1]) - self.share[..., None, :]
+    def center(self, sides: int = 1) -> GapLaw:
+        """Subtract the overall gap, or that of each predicted side."""
+        size = self.gap.shape[-1]
+        same_side = np.kron(np.eye(sides), np.ones((size // sides, size // sides)))
+        part = ratio_or_zero(self.share, self.share @ same_side)
+        remove = np.eye(size) - same_side * part[..., None, :]
         turn = np.swapaxes(remove, -1, -2)
-        return GapLaw(
-            gap=self.gap - (self.share * self.gap).sum(-1, keepdims=True),
-            share=self.share,
+        return replace(
+            self,
+            gap=self.gap - (part * self.gap) @ same_side,
             cov=remove @ self.cov @ turn,
             null_cov=remove @ self.null_cov @ turn,
-            share_cov=self.share_cov,
             centered=True,
-            df=self.df,
-            dependence=self.dependence,
+            sides=sides,
         )
+
+    def by_side(self, values: Floats) -> Floats:
+        """Return values of cells with an axis of sides before that of bins."""
+        return values.reshape(*values.shape[:-1], self.sides, -1)
 
     @cached_property
     def value(self) -> Floats:
@@ -189,8 +199,9 @@ def plug_in_moments(
 
     size_of = np.abs(shape)
     if law.centered:
-        balance = (law.share * np.sign(shape)).sum(-1, keepdims=True)
-        size_of = size_of - balance * shape
+        share, signs = law.by_side(law.share), law.by_side(np.sign(shape))
+        balance = ratio_or_zero((share * signs).sum(-1), share.sum(-1))[..., None]
+        size_of = size_of - (balance * law.by_side(shape)).reshape(shape.shape)
     of_shares = np.einsum("...b,...bc,...c->...", size_of, law.share_cov, size_of)
     variance = (
         law.dependence * np.maximum(variance, 0.0)

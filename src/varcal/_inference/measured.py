@@ -14,7 +14,7 @@ from varcal._arrays import Floats
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval, lower_limit, noise_floor, upper_limit
-from varcal._inference.error_sums import ErrorSums, plug_in
+from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.multiplicity import cauchy
 
@@ -91,9 +91,9 @@ class LawErrors:
     @classmethod
     def of(cls, laws: Sequence[GapLaw]) -> LawErrors:
         """Put laws together."""
-        alike: dict[tuple[int, float, float, bool], list[int]] = {}
+        alike: dict[tuple[object, ...], list[int]] = {}
         for place, law in enumerate(laws):
-            key = (law.gap.shape[-1], law.df, law.dependence, law.centered)
+            key = (law.gap.shape[-1], law.df, law.dependence, law.centered, law.sides)
             alike.setdefault(key, []).append(place)
         stacked = (GapLaw.stack([laws[place] for place in places]) for places in alike.values())
         return cls(tuple(alike.values()), tuple(stacked))
@@ -201,13 +201,6 @@ def _sums(sums: Floats) -> ErrorSums:
     field["error"] = field["hit"] - field["score"]
     field["error2"] = field["hit2"] - field["score2"]
     return ErrorSums(**{name: field[name] for name in ErrorSums.__dataclass_fields__})
-
-
-def plug_in_without(stats: BinnedStats) -> Floats:
-    """Return the plug-in errors with each bucket of rows omitted in turn, for a jackknife."""
-    rest = stats.sums.sum(axis=1, keepdims=True) - stats.sums
-    sums = _sums(rest)
-    return plug_in(sums.gap, sums.share)
 
 
 #: Where a test rejects although the plug-in value is mostly noise, the test found a trend that is

@@ -18,7 +18,7 @@ from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
 #: An audit can also judge the claims of all classes at once.
-AUDIT_EVENTS = ("both", *EVENTS)
+AUDIT_EVENTS = ("audit", "both", *EVENTS)
 #: The key of the claim that the most likely class is right; other keys are positions of classes.
 CORRECT = -1
 
@@ -129,30 +129,32 @@ def claim_keys(
 
 
 def audit_keys(
-    classes: Sequence[Hashable], event: str = "both", pos_label: Hashable = None
+    classes: Sequence[Hashable], event: str = "audit", pos_label: Hashable = None
 ) -> list[int]:
     """Return the keys of the claims that an audit judges.
 
-    With "both" these are the claim about the positive class and `CORRECT` for two classes, and
-    `CORRECT` and the claims about every class for more.
+    With two classes that is the claim about the positive class ("both": and `CORRECT`), with more
+    `CORRECT` and the claims about every class.
 
     >>> audit_keys(["no", "yes"]), audit_keys(["a", "b", "c"])
-    ([1, -1], [-1, 0, 1, 2])
+    ([1], [-1, 0, 1, 2])
     """
     check_choice("event", event, AUDIT_EVENTS)
-    if event != "both":
+    if event not in ("audit", "both"):
         return claim_keys(classes, event, pos_label)
+    if len(classes) > 2:
+        return [CORRECT, *range(len(classes))]
     positive = position_of(classes, pos_label)
-    return [positive, CORRECT] if len(classes) == 2 else [CORRECT, *range(len(classes))]
+    return [positive] if event == "audit" else [positive, CORRECT]
 
 
 def claim_names(classes: Sequence[Hashable], keys: Sequence[int]) -> dict[int, str]:
-    """Name claims by their keys: the risk, the confidence, or a class.
+    """Name claims by their keys: the probability, the confidence, or a class.
 
-    The claim about one of two classes is the risk, unless the other class has a claim as well.
+    The claim about one of two classes is the probability, unless the other class has one, too.
 
-    >>> claim_names(["no", "yes"], [1, CORRECT]), claim_names(["no", "yes"], [0, 1])
-    ({1: 'risk', -1: 'confidence'}, {0: 'class no', 1: 'class yes'})
+    >>> claim_names(["no", "yes"], [1, CORRECT])
+    {1: 'probability', -1: 'confidence'}
     """
     single = len(classes) == 2 and sum(key != CORRECT for key in keys) == 1
     return {

@@ -212,7 +212,7 @@ def bin_table(
         stats = evidence.table(key)
         reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
         label = {"class": [evidence.label(key)] * stats.bins.size} if event == "classwise" else {}
-        for name, values in (label | _bin_columns(stats, reach)).items():
+        for name, values in (label | bin_columns(stats, reach)).items():
             columns.setdefault(name, []).extend(values)
     return _table(columns, stats, event, level, evidence)
 
@@ -225,7 +225,7 @@ def table_of(
     evidence: Evidence,
 ) -> BinTable:
     """Return the table of bins; `reach` has the half-widths of the intervals of the gaps."""
-    return _table(_bin_columns(stats, reach), stats, event, level, evidence)
+    return _table(bin_columns(stats, reach), stats, event, level, evidence)
 
 
 def _table(
@@ -248,7 +248,8 @@ def _table(
     )
 
 
-def _bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
+def bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
+    """Return the columns of a table; `reach` has the half-widths of the intervals."""
     bins = stats.bins
     columns: dict[str, list[Any]] = {"bin": bins.labels()}
     if isinstance(bins, NumericBins):

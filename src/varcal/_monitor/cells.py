@@ -35,7 +35,7 @@ class Cell:
     Attributes
     ----------
     claim : str
-        The claim: "risk", "confidence" or "class …".
+        The claim: "probability", "confidence" or "class …".
     variable : str
         The variable; empty for all rows.
     text, label : str

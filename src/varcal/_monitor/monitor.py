@@ -377,7 +377,7 @@ class Monitor:
         save(self, path)
 
     def _repr_html_(self) -> str:
-        from varcal._report.monitor.page import status_html  # noqa: PLC0415
+        from varcal._report.monitor import status_html  # noqa: PLC0415
 
         return status_html(self)
 

@@ -156,10 +156,10 @@ class Status:
 def fault(where: Where) -> Sentence:
     """Say what is wrong, by how much and where.
 
-    >>> found = Where("risk", "age", "up to 29", "age up to 29", "under", "d7", 900, 0.2, 0.3,
-    ...               -0.1, -0.15, -0.05, True, ())
+    >>> found = Where("probability", "age", "up to 29", "age up to 29", "under", "d7", 900,
+    ...               0.2, 0.3, -0.1, -0.15, -0.05, True, ())
     >>> str(fault(found))
-    'risk too low by 10.0 points (5.0 to 15.0) where age up to 29'
+    'too low by 10.0 points (5.0 to 15.0) where age up to 29'
     """
     place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
     return Sentence.of(off_by(where.gap, where.claim), f" ({off_interval(where)})", place)
@@ -168,8 +168,8 @@ def fault(where: Where) -> Sentence:
 def off_interval(where: Where) -> str:
     """Write the interval of how far off the model is, in the direction in which it is.
 
-    >>> found = Where("risk", "age", "up to 29", "age up to 29", "under", "d7", 900, 0.2, 0.3,
-    ...               -0.1, -0.22, 0.02, True, ())
+    >>> found = Where("probability", "age", "up to 29", "age up to 29", "under", "d7", 900,
+    ...               0.2, 0.3, -0.1, -0.22, 0.02, True, ())
     >>> off_interval(found)
     '−2.0 to 22.0'
     """

@@ -10,8 +10,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from varcal._audit.metric_text import UNITS, metric_change
-from varcal._audit.verdicts import BASELINE, NO_EVIDENCE, TOO_FEW_ROWS
+from varcal._audit.comparison import ACCURACY, POINTS, metric_change
+from varcal._audit.decision import BASELINE, NO_EVIDENCE, TOO_FEW_ROWS
 from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
 from varcal._plotting import style
@@ -110,13 +110,12 @@ def draw_comparison(comparison: Any, ax: Axes | None, metric: str = "uneven", to
         )
         for row in kept
     ]
-    name, unit = NAMES.get(metric, metric), UNITS.get(metric, "")
+    name = NAMES.get(metric, metric)
+    unit = "points" if metric in POINTS else "%" if metric == ACCURACY else ""
     targets = {row.target for row in kept}
     about = f" of {targets.pop()}" if unit == "points" and len(targets) == 1 else ""
     label = f"{name}, points" if unit == "points" else name
-    label += (
-        f"; {numbers.level_text(comparison.level)} intervals\n{comparison.n_rows:,} held-out rows"
-    )
+    label += f"; {numbers.level_text(comparison.level)} intervals\n{comparison.n_rows:,} rows"
     title, more = f"{name[0].upper()}{name[1:]}{about}", len(ordered) - max(int(top), 1)
     return _draw(rows, ax, title, label, unit=unit, more=more)
 

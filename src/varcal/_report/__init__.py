@@ -2,117 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
-from varcal._audit.audit_result import Audit
+import numpy as np
+
 from varcal._audit.comparison import Comparison
+from varcal._audit.result import Audit
 from varcal._files.atomic import write_whole
 from varcal._monitor.monitor import Monitor
-from varcal._options import checked, of_type
-from varcal._report.audit.markdown import markdown
-from varcal._report.audit.notebook import InlineReport
-from varcal._report.audit.page import html
-from varcal._report.audit.summarise import summarise
-from varcal._report.audit.summary import Summary
-from varcal._report.comparison.markdown import comparison_markdown
-from varcal._report.comparison.page import comparison_html
-from varcal._report.comparison.summarise import summarise_comparison
-from varcal._report.comparison.summary import ComparisonSummary
-from varcal._report.json_form import json_text
-from varcal._report.monitor.markdown import monitor_markdown
-from varcal._report.monitor.page import monitor_html
-from varcal._report.monitor.summarise import summarise_monitor
-from varcal._report.monitor.summary import MonitorSummary
+from varcal._report.audit_page import InlineReport, audit_html, audit_markdown
+from varcal._report.comparison import comparison_html, comparison_markdown
+from varcal._report.monitor import monitor_html, monitor_markdown, summarise_monitor
+from varcal._text.sentences import Sentence
 from varcal.exceptions import InputError
 
-__all__ = [
-    "COMPARISON_FORMS",
-    "FORMS",
-    "MONITOR_FORMS",
-    "ComparisonSummary",
-    "InlineReport",
-    "MonitorSummary",
-    "Summary",
-    "inline_report",
-    "summarise",
-    "summarise_comparison",
-    "summarise_monitor",
-    "write_comparison",
-    "write_monitor",
-    "write_report",
-]
-
-S = TypeVar("S")
-
-_AUDIT = of_type(Audit, "an Audit, the result of audit()")
-_COMPARISON = of_type(Comparison, "a Comparison, the result of compare()")
-_MONITOR = of_type(Monitor, "a Monitor")
-
-#: What writes the summary of an audit, by the extension of the file.
-FORMS: dict[str, Callable[[Summary], str]] = {
-    ".html": html,
-    ".htm": html,
-    ".md": markdown,
-    ".json": json_text,
-}
-#: What writes the summary of a comparison, by the extension of the file.
-COMPARISON_FORMS: dict[str, Callable[[ComparisonSummary], str]] = {
-    ".html": comparison_html,
-    ".htm": comparison_html,
-    ".md": comparison_markdown,
-    ".json": json_text,
-}
-#: What writes the summary of a monitor, by the extension of the file.
-MONITOR_FORMS: dict[str, Callable[[MonitorSummary], str]] = {
-    ".html": monitor_html,
-    ".htm": monitor_html,
-    ".md": monitor_markdown,
-    ".json": json_text,
-}
+Path_ = str | PathLike[str]
 
 
-@checked(audit=_AUDIT)
-def write_report(
-    audit: Audit, path: str | PathLike[str], *, title: str = "Calibration audit"
-) -> None:
-    """Write the report of an audit, whole or not at all, in the format of the extension."""
-    form = _form(FORMS, path)
-    write_whole(path, form(summarise(audit, title)))
+def report_audit(audit: Audit, path: Path_ | None, *, title: str = "") -> InlineReport | None:
+    """Write the report of an audit, or return its page as an object that a notebook shows."""
+    if path is None:
+        return InlineReport(audit_html(audit, title), title or "Calibration audit")
+
+    def as_json() -> str:
+        assert audit.ladder is not None or audit.ladder_obstacle
+        return json_text(audit.to_dict())
+
+    forms = {
+        ".html": lambda: audit_html(audit, title),
+        ".md": lambda: audit_markdown(audit, title),
+        ".json": as_json,
+    }
+    _write(path, forms)
+    return None
 
 
-@checked(audit=_AUDIT)
-def inline_report(audit: Audit, *, title: str = "Calibration audit") -> InlineReport:
-    """Return the page of an audit as an object that a notebook shows."""
-    return InlineReport(html(summarise(audit, title)), title)
+def report_comparison(found: Comparison, path: Path_, *, title: str) -> None:
+    """Write the report of a comparison."""
+    forms = {
+        ".html": lambda: comparison_html(found, title),
+        ".md": lambda: comparison_markdown(found, title),
+        ".json": lambda: json_text({"title": title, **found.to_dict()}),
+    }
+    _write(path, forms)
 
 
-@checked(comparison=_COMPARISON)
-def write_comparison(
-    comparison: Comparison, path: str | PathLike[str], *, title: str = "Before and after"
-) -> None:
-    """Write the report of a comparison, whole or not at all, in the format of the extension."""
-    form = _form(COMPARISON_FORMS, path)
-    write_whole(path, form(summarise_comparison(comparison, title)))
+def write_monitor(monitor: Monitor, path: Path_, *, title: str = "Calibration monitor") -> None:
+    """Write the report of a monitor."""
+    forms = {
+        ".html": lambda: monitor_html(summarise_monitor(monitor, title)),
+        ".md": lambda: monitor_markdown(summarise_monitor(monitor, title)),
+        ".json": lambda: json_text(plain(summarise_monitor(monitor, title))),
+    }
+    _write(path, forms)
 
 
-@checked(monitor=_MONITOR)
-def write_monitor(
-    monitor: Monitor, path: str | PathLike[str], *, title: str = "Calibration monitor"
-) -> None:
-    """Write the report of a monitor, whole or not at all, in the format of the extension."""
-    form = _form(MONITOR_FORMS, path)
-    write_whole(path, form(summarise_monitor(monitor, title)))
+def json_text(content: Mapping[str, Any]) -> str:
+    """Write a result as JSON; NaN is null."""
+    return json.dumps(plain(content), allow_nan=False, indent=1, ensure_ascii=False) + "\n"
 
 
-def _form(forms: dict[str, Callable[[S], str]], path: str | PathLike[str]) -> Callable[[S], str]:
-    form = forms.get(Path(path).suffix.lower())
-    if form is None:
+def plain(value: Any) -> Any:
+    """Turn records into dicts, lists, numbers and strings.
+
+    >>> plain(Sentence.of("a", "b")), plain((1, float("nan")))
+    ('ab', [1, None])
+    """
+    if isinstance(value, Sentence):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+def _write(path: Path_, forms: Mapping[str, Callable[[], str]]) -> None:
+    """Write a report whole or not at all, in the format of the file's extension."""
+    suffix = Path(path).suffix.lower()
+    suffix = ".html" if suffix == ".htm" else suffix
+    if suffix not in forms:
         raise InputError(
             f"path has an unknown extension for a report: {str(path)!r}",
             f"use one of {', '.join(forms)}",
             argument="path",
         )
-    return form
+    write_whole(path, forms[suffix]())

@@ -12,7 +12,7 @@ from varcal.exceptions import InputError
 
 #: Where each kind of document is defined, by its name in files; loaded when it is first needed.
 KINDS = {
-    "audit": "_audit.audit_result.AUDIT",
+    "audit": "_audit.result.AUDIT",
     "calibrated classifier": "calibrators._saved.json_file.CLASSIFIER",
     "calibrator": "calibrators._saved.json_file.CALIBRATOR",
     "collected statistics": "_evidence.collected_file.COLLECTED",

@@ -12,7 +12,7 @@ from varcal._evidence.gather import survey_of
 from varcal._evidence.in_memory import without_left_out
 from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, refuse_sums, rows_of_call, sample_rows
-from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names
+from varcal._input.events import audit_keys, claim_names
 from varcal._input.groups import check_two_groups, distinct_groups
 from varcal._input.labels import Part
 from varcal._input.left_out import must_read
@@ -54,7 +54,6 @@ FEWEST_ROWS = 200
 
 
 @checked(
-    event=one_of(*AUDIT_EVENTS),
     after=one_of(*AFTER),
     max_depth=one_of(1, 2, 3),
     score=check_flag,
@@ -70,7 +69,6 @@ def slices(
     X: object = ALL,
     *,
     data: object = None,
-    event: str = "both",
     pos_label: Hashable = None,
     classes: Sequence[Hashable] | None = None,
     max_depth: int = 3,
@@ -116,11 +114,9 @@ def slices(
         score, so that only slices of two and three variables are searched that they do not explain.
     score : bool
         Whether the score itself may be among the variables of a slice.
-    event : {"both", "correct", "positive", "classwise"}
-        The claims to judge, as in `audit`.
     pos_label : label, optional
-        The class whose probability is the risk, and that a vector `p` is the probability of;
-        the second one by default.
+        The class whose probability is judged, as in `audit`; the second one by default. With more
+        than two classes the predicted class and every class are.
     most : int
         The largest number of slices to show.
     level : float
@@ -148,7 +144,7 @@ def slices(
     >>> p = rng.uniform(0.2, 0.8, 3000)
     >>> wrong = (X["age"] > 60) & (X["sex"] == "f")
     >>> y = rng.random(3000) < p - 0.2 * wrong
-    >>> found = vc.slices(y, p, X, event="positive")
+    >>> found = vc.slices(y, p, X)
     >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
     (1, True)
     """
@@ -169,7 +165,7 @@ def slices(
         search_rows,
     )
     rows, left_out = _searchable(source.rows, X, include)
-    keys = audit_keys(rows.classes, event, pos_label)
+    keys = audit_keys(rows.classes, "audit", pos_label)
     names = claim_names(rows.classes, keys)
     outcomes = Outcomes.of(rows, random_state)
     grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}
@@ -202,7 +198,6 @@ def slices(
         n_dropped=figures.n_dropped,
         n_variables=len(rows.variables),
         draws=draws,
-        event=event,
         max_depth=max_depth,
         after=after,
         level=level,

@@ -35,7 +35,6 @@ _PLAIN = (
     "n_dropped",
     "n_variables",
     "draws",
-    "event",
     "max_depth",
     "after",
     "level",
@@ -71,7 +70,7 @@ class Slice(Shown):
     conditions : tuple of Condition
         A row belongs to the slice if it meets all of them.
     claim : str
-        What is wrong: "risk" (the probability of the positive class), "confidence" (in the
+        What is wrong: "probability" (that of the positive class), "confidence" (in the
         predicted class) or, with more than two classes, "class <label>".
     rows, share, weight : int, float, float
         Rows of the slice, their share of the weight of all rows, and their weight.
@@ -148,7 +147,7 @@ class Slice(Shown):
         --------
         >>> import varcal as vc
         >>> condition = Condition("age", "numeric", low=36.0)
-        >>> found = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
         >>> found.mask({"age": [30, 40, 50]})
         array([False,  True,  True])
         """
@@ -182,7 +181,7 @@ class Slice(Shown):
         Examples
         --------
         >>> condition = Condition("sex", "levels", levels=("Female",))
-        >>> found = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
         >>> found.to_sql()
         '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
         """
@@ -229,7 +228,7 @@ class Slices(Shown):
         is missing, and variables.
     draws : int
         Simulated sets of outcomes that were searched in the same way.
-    event, max_depth, after, level, random_state
+    max_depth, after, level, random_state
         The settings of the search.
     grouped : bool
         Whether rows belong to groups.
@@ -250,7 +249,6 @@ class Slices(Shown):
     n_dropped: int
     n_variables: int
     draws: int
-    event: str
     max_depth: int
     after: str | None
     level: float
@@ -273,7 +271,7 @@ class Slices(Shown):
     @property
     def settings(self) -> dict[str, Any]:
         """The settings of the search."""
-        names = ("event", "max_depth", "after", "level", "draws", "random_state")
+        names = ("max_depth", "after", "level", "draws", "random_state")
         return {name: getattr(self, name) for name in names}
 
     @property

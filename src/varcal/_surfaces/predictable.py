@@ -12,10 +12,10 @@ from scipy.special import ndtr, stdtr
 from varcal._arrays import Floats, Ints
 from varcal._evidence.in_memory import without_left_out
 from varcal._inference.multiplicity import cauchy
-from varcal._input.events import AUDIT_EVENTS, CORRECT, audit_keys, claim_names, claim_of
+from varcal._input.events import CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
-from varcal._options import check_names, checked, of_type, one_of, or_none, whole
+from varcal._options import check_names, checked, of_type, or_none, whole
 from varcal._smoothing.critical import student_quantile
 from varcal._surfaces.learner import Features, PastSlices, predicted_errors
 from varcal._surfaces.predictable_result import ClaimGap, PredictableGap
@@ -47,7 +47,6 @@ def _slices_type() -> type:
 
 
 @checked(
-    event=one_of(*AUDIT_EVENTS),
     max_depth=whole(0, 3),
     slices=or_none(of_type(_slices_type, "the result of varcal.slices()")),
     include=or_none(check_names),
@@ -59,7 +58,6 @@ def predictable_gap(
     X: object = ALL,
     *,
     data: object = None,
-    event: str = "both",
     pos_label: Hashable = None,
     classes: Sequence[Hashable] | None = None,
     max_depth: int = 3,
@@ -97,9 +95,6 @@ def predictable_gap(
         The variables, as in `audit`; those that it leaves out are left out here as well.
     data, classes, sample_weight, from_logits, unlabelled, include
         As in `audit`. Of lazy rows that do not fit into memory, 500,000 are drawn at random.
-    event : {"both", "correct", "positive", "classwise"}
-        The claims to judge. With two classes risk and confidence have the same predictable gap,
-        because the learners know the score, and "both" judges the risk.
     level : float
         Level of the lower limit, which is one-sided.
     max_depth : int
@@ -149,7 +144,7 @@ def predictable_gap(
     if not read.variables and not read.odd:
         raise InputError("X is None", "give the variables", argument="X")
     kept, left_out = without_left_out(read, X, include)
-    keys = audit_keys(kept.classes, event, pos_label)
+    keys = audit_keys(kept.classes, "audit", pos_label)
     found = predictable_of(
         kept,
         keys,

@@ -18,7 +18,7 @@ class ClaimGap:
     Attributes
     ----------
     claim : str
-        "risk", "confidence" or "class …".
+        "probability", "confidence" or "class …".
     value, low : float
         Estimate and lower limit.
     p_value : float

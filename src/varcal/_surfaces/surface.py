@@ -12,10 +12,10 @@ from varcal._engines.kernel_numpy import bin_rows
 from varcal._engines.open import lazy_rows
 from varcal._evidence.rows_of_call import refuse_sums
 from varcal._input.columns import column_of
-from varcal._input.events import AUDIT_EVENTS, audit_keys, claim_names, claim_of
+from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, is_frame
 from varcal._input.groups import buckets
-from varcal._options import checked, one_of
+from varcal._options import checked
 from varcal._surfaces.axis import axis_of, bins_of
 from varcal._surfaces.bands import surface_band
 from varcal._surfaces.rows import Rows, read_rows
@@ -24,7 +24,7 @@ from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
 
-@checked(event=one_of(*AUDIT_EVENTS))
+@checked()
 @one_blas_thread()
 def surface(
     y: object,
@@ -33,7 +33,6 @@ def surface(
     v2: object = None,
     *,
     data: object = None,
-    event: str = "both",
     pos_label: Hashable = None,
     classes: Sequence[Hashable] | None = None,
     level: float = 0.95,
@@ -64,9 +63,6 @@ def surface(
         Two variables: numbers, dates or levels. Arrays get a name as a dict of one column.
     data, classes, sample_weight, from_logits, unlabelled
         As in `vece`. Of lazy rows that do not fit into memory, 500,000 are drawn at random.
-    event : {"both", "correct", "positive", "classwise"}
-        The claims to judge, as in `audit`. The surface is that of the claim with the clearest
-        gap; ``surface.others`` has the others, and the mask holds for all of them.
     pos_label : label, optional
         The class whose probability is the risk, and that a vector `p` is the probability of;
         the second one by default.
@@ -115,7 +111,7 @@ def surface(
         unlabelled=unlabelled,
         what="surface()",
     )
-    keys = audit_keys(rows.predictions.classes, event, pos_label)
+    keys = audit_keys(rows.predictions.classes, "audit", pos_label)
     return surface_of(rows, keys, level=level, random_state=random_state)
 
 

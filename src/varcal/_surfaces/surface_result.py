@@ -43,7 +43,7 @@ class Surface:
     first, second : Axis
         The variables and their cells: ranges of numbers and dates, levels, missing values.
     claim : str
-        What is judged: "risk" (the probability of the positive class), "confidence" (in the
+        What is judged: "probability" (that of the positive class), "confidence" (in the
         predicted class), or "class …" with more classes.
     n : ndarray of int
         Rows of each cell.

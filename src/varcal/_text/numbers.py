@@ -33,31 +33,40 @@ def with_sign(text: str) -> str:
     return text if text == UNKNOWN or text.startswith(MINUS) or not float(text) else f"+{text}"
 
 
-def points(value: float) -> str:
+def points(value: float, digits: int = 1) -> str:
     """Write a difference of probabilities in points.
 
-    >>> points(0.0683), points(-0.2), points(-0.0001)
-    ('6.8', '−20.0', '0.0')
+    >>> points(0.0683), points(-0.2), points(-0.0001), points(0.0044, 2)
+    ('6.8', '−20.0', '0.0', '0.44')
     """
-    return decimals(100 * value, 1)
+    return decimals(100 * value, digits)
 
 
-def signed(value: float) -> str:
+def signed(value: float, digits: int = 1) -> str:
     """Write a difference of probabilities in points, with its sign.
 
     >>> signed(0.0683), signed(-0.00001)
     ('+6.8', '0.0')
     """
-    return with_sign(points(value))
+    return with_sign(points(value, digits))
 
 
-def interval(low: float, high: float) -> str:
+def difference(says: float, happens: float, digits: int = 1) -> float:
+    """Return says − happens as readers see it: the difference of the rounded percentages.
+
+    >>> round(difference(0.41649, 0.26551), 4)
+    0.15
+    """
+    return round(round(100 * says, digits) - round(100 * happens, digits), digits) / 100
+
+
+def interval(low: float, high: float, digits: int = 1) -> str:
     """Write an interval in points.
 
     >>> interval(-0.012, 0.03)
     '−1.2 to 3.0'
     """
-    return f"{points(low)} to {points(high)}"
+    return f"{points(low, digits)} to {points(high, digits)}"
 
 
 def points_with_interval(value: float, low: float, high: float) -> str:
@@ -69,13 +78,13 @@ def points_with_interval(value: float, low: float, high: float) -> str:
     return f"{points(value)} points ({points(low)}–{points(high)})"
 
 
-def percent(value: float) -> str:
-    """Write a rate or a share.
+def percent(value: float, digits: int = 1) -> str:
+    """Write a rate or a share; rates below 10% need two digits.
 
-    >>> percent(0.153), percent(-0.00001), percent(float("nan"))
-    ('15.3%', '0.0%', '–')
+    >>> percent(0.153), percent(-0.00001), percent(float("nan")), percent(0.0045, 2)
+    ('15.3%', '0.0%', '–', '0.45%')
     """
-    text = decimals(100 * value, 1)
+    text = decimals(100 * value, digits)
     return text if text == UNKNOWN else f"{text}%"
 
 
@@ -116,13 +125,12 @@ def count(n: int, noun: str = "") -> str:
 
 
 def limit_text(value: float) -> str:
-    """Write a limit in points, with one decimal or as many as it needs.
+    """Write a limit in points, with as many decimals as it needs, at most two digits.
 
-    >>> limit_text(0.02), limit_text(0.0025)
-    ('2.0', '0.25')
+    >>> limit_text(0.02), limit_text(0.0025), limit_text(0.00178)
+    ('2', '0.25', '0.18')
     """
-    text = f"{100 * value:.4g}"
-    return text if "." in text or "e" in text else f"{text}.0"
+    return f"{100 * value:.2g}" if value < 0.1 else f"{100 * value:.4g}"
 
 
 def share_text(value: float) -> str:

@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators._by_score.scaling_binning import (
         ScalingBinningCalibrator as ScalingBinningCalibrator,
     )
+    from varcal.calibrators._by_score.shift import ShiftCalibrator as ShiftCalibrator
     from varcal.calibrators._by_score.temperature import (
         TemperatureCalibrator as TemperatureCalibrator,
     )
@@ -42,6 +43,7 @@ _HOME = {
     "IsotonicCalibrator": "_by_score.isotonic",
     "PlattCalibrator": "_by_score.platt",
     "ScalingBinningCalibrator": "_by_score.scaling_binning",
+    "ShiftCalibrator": "_by_score.shift",
     "TemperatureCalibrator": "_by_score.temperature",
     "TreeCalibrator": "_by_variable.tree",
     "VariableCalibratedClassifier": "_sklearn.classifier",

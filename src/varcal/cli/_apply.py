@@ -11,29 +11,18 @@ from varcal._files.source import format_of
 from varcal.cli import _options as options
 from varcal.cli._input_files import Files
 
+_VARIABLES = "Columns of variables, in the order of the fit; by default those of the same names."
+_COLUMN = "Name of the new column; with more than two classes, the beginning of their names."
+
 
 @click.command(cls=options.EachOnce)
-@click.argument("calibrator", metavar="CAL.json")
+@options.calibrator
 @options.files
 @click.option("-o", "--output", required=True, metavar="OUT", help="The file to write all rows to.")
-@click.option(
-    "--prob",
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of probabilities, one --prob per class; by default as at the fit.",
-)
-@options.several_names(
-    "--variables",
-    help="Columns of variables, in the order of the fit; by default those of the same names.",
-)
-@click.option(
-    "--column",
-    default="p_calibrated",
-    show_default=True,
-    help="Name of the new column; with more than two classes, the beginning of their names.",
-)
-@options.format_option
-@options.dialect
+@options.fitted_prob
+@options.several_names("--variables", help=_VARIABLES)
+@click.option("--column", default="p_calibrated", help=_COLUMN)
+@options.how_read
 def apply(**given: Any) -> None:
     """Add calibrated probabilities to files of any size.
 
@@ -60,6 +49,5 @@ def apply(**given: Any) -> None:
             X=given["variables"],
             column=given["column"],
         )
-    took = time.perf_counter() - start
-    added = ", ".join(done.columns)
+    took, added = time.perf_counter() - start, ", ".join(done.columns)
     print(f"added {added} to {done.n_rows:,} rows in {took:.1f}s → {done.out}")

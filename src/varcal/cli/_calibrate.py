@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-import shlex
 import textwrap
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +9,9 @@ import click
 
 from varcal._text.numbers import count
 from varcal._text.progress import waiting
+from varcal.cli import _input_files as input_files
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, one_label, read_roles, read_rows, roles_of
 from varcal.cli._program import WIDTH, say
-from varcal.cli._spelling import naming_columns
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -22,196 +19,148 @@ if TYPE_CHECKING:
 
     from varcal.calibrators import Calibrator
 
-#: Columns that a note names at most.
-_MOST_OFFERED = 8
+#: Repairs, from the one that reads least, and single calibrators.
+REPAIRS = ["shift", "score-curve", "variables"]
+SINGLE = ["tree", "augmented", "platt", "beta", "isotonic", "histogram", "scaling-binning"]
+SINGLE += ["temperature", "vector-scaling", "dirichlet"]
+#: The arguments of `fit` that hold a column, by the option that names it.
+_HELD = {"weight": "sample_weight", "group": "groups", "time": "time", "blocks": "blocks"}
 
-
-def methods() -> dict[str, type[Calibrator]]:
-    """Return every calibrator that can be saved, by the name that the command line uses."""
-    from varcal.calibrators._saved.registry import CALIBRATORS  # noqa: PLC0415  sklearn is slow
-
-    named = {
-        re.sub(r"(?<=[a-z])(?=[A-Z])", "-", name.removesuffix("Calibrator")).lower(): cls
-        for name, cls in CALIBRATORS.items()
-    }
-    return {"auto": named.pop("variable"), **named}
-
-
-def _method(ctx: click.Context, option: click.Parameter, value: str) -> type[Calibrator]:
-    known = methods()
-    if value not in known:
-        raise InputError.choice("--method", value, known)
-    return known[value]
-
-
-def _complete(ctx: click.Context, option: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in methods() if name.startswith(incomplete)]
+_METHOD = (
+    "shift: one number; score-curve: a curve of the score (beta, with more than two classes "
+    f"dirichlet); variables: the score and columns. Or {', '.join(SINGLE)}, of which tree and "
+    "augmented also read columns."
+)
+_JSON = {"True": "true", "False": "false", "None": "null"}
+_METHODS = click.Choice(REPAIRS + SINGLE)
 
 
 @click.command(cls=options.EachOnce)
-@options.files
-@options.label
-@options.prob
-@options.several_names(
-    "--variables",
-    help="Columns along which to calibrate (auto, tree, augmented).",
-)
+@options.rows
+@click.option("--method", type=_METHODS, default="variables", metavar="NAME", help=_METHOD)
+@options.several_names("--variables", help="Columns to read; by default all but ids and constants.")
+@options.exclude
 @click.option(
-    "--method",
-    callback=_method,
-    shell_complete=_complete,
-    default="auto",
-    show_default=True,
-    help="auto, tree, augmented (these use variables), beta, platt, isotonic, histogram, "
-    "scaling-binning, temperature, vector-scaling, dirichlet.",
-)
-@click.option(
-    "--param",
-    multiple=True,
-    metavar="NAME=VALUE",
-    help="A parameter of the method, such as monotone=true.",
+    "--param", multiple=True, metavar="NAME=VALUE", help="A parameter, such as monotone=true."
 )
 @options.weight
 @options.group
-@click.option(
-    "--time",
-    metavar="COLUMN",
-    help="Column of dates or numbers: when each row was made. Judges on later rows.",
-)
-@click.option(
-    "--blocks",
-    metavar="COLUMN",
-    help="Column of days, stores and the like whose rows are correlated.",
-)
-@click.option(
-    "--same-blocks",
-    is_flag=True,
-    help="New rows will come from the same days, stores and the like.",
-)
-@options.classes
-@options.pos_label
-@options.drop_unlabelled
-@options.format_option
-@options.dialect
-@click.option(
-    "-o", "--output", required=True, metavar="CAL.json", help="The file to write the calibrator to."
-)
+@click.option("--time", metavar="COLUMN", help="When each row was made; judges on later rows.")
+@click.option("--blocks", metavar="COLUMN", help="Column of days or stores with correlated rows.")
+@click.option("--same-blocks", is_flag=True, help="New rows will come from the same blocks.")
+@options.labels
+@options.how_read
+@click.option("-o", "--output", required=True, metavar="CAL.json", help="The file to write.")
 def calibrate(**given: Any) -> None:
     """Learn to repair probabilities from rows with known labels.
 
-    Use rows that the model was not trained on, and judge the result on yet other rows.
+    Use rows that the model was not trained on, and judge the result on yet other rows. Columns that
+    a repair may not read are named in --exclude, or left out of --variables.
 
     \b
     Examples:
-      varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
-      varcal calibrate cal.csv --label y --prob p --method beta -o beta.json
+      varcal calibrate cal.csv --label y --prob p -o cal.json
+      varcal calibrate cal.csv --label y --prob p --variables age,sex -o cal.json
+      varcal calibrate cal.csv --label y --prob p --method score-curve -o cal.json
       varcal calibrate cal.csv --label y --prob p --variables age,sex \\
           --param monotone=true -o cal.json
-      varcal calibrate visits.csv --label y --prob p --variables age \\
-          --group patient -o cal.json
-      varcal calibrate cal.csv --label y --prob p --variables age \\
-          --time admitted -o cal.json
+      varcal calibrate visits.csv --label y --prob p --group patient -o cal.json
+      varcal calibrate cal.csv --label y --prob p --time admitted -o cal.json
       varcal calibrate cal.parquet --label kind --prob p_cat --prob p_dog \\
           --prob p_owl --method dirichlet -o cal.json
     """
-    options.check_output(given["output"], (".json",))
-    calibrator = _built(given["method"], given["param"])
-    name = type(calibrator).__name__
-    if calibrator._needs_variables and not given["variables"]:
-        raise InputError(
-            f"{name} needs variables, but none is given",
-            "name them, as in --variables age,income, or use --method beta",
-        )
+    output, method = given["output"], given["method"]
+    options.check_output(output, (".json",))
+    calibrator = _built(method, len(given["prob"]), given["param"])
+    reads = calibrator._uses_variables
     for role in ("group", "time", "blocks"):
         if given[role] and not calibrator._uses_groups:
             raise InputError(
-                f"{name} holds no rows out, so it cannot use --{role} {given[role]}",
-                f"leave --{role} out, or use --method auto",
+                f"--method {method} holds no rows out, so it cannot use --{role} {given[role]}",
+                f"leave --{role} out, or use --method variables",
             )
     if given["blocks"] and given["same_blocks"]:
         raise InputError(
             f"--blocks {given['blocks']} and --same-blocks are both given",
             "blocks are either held out together, or new rows come from the same ones",
         )
-    files, roles = Files.of(given, given["output"]), roles_of(given)
-    if given["variables"]:
-        table, variables = read_rows(files, roles, given["variables"])
-    else:
-        table, others = read_roles(files, roles)
-        variables = []
-        if calibrator._uses_variables:
-            say("note", f"without --variables only the score is used; {_offered(others)}")
-    if given["variables"] and not calibrator._uses_variables:
-        say("warning", f"{name} does not use --variables")
-    labels = table.column(given["label"])
+    if given["variables"] and not reads:
+        say("warning", f"--method {method} reads only the score, and not --variables")
+    files, named = input_files.Files.of(given, output), given["variables"] if reads else []
+    table, columns = input_files.read_rows(
+        files, input_files.roles_of(given), named, given["exclude"]
+    )
     if given["drop_unlabelled"]:
-        table = table.filter(labels.is_valid())
-        labels = table.column(given["label"])
-    what = f"Fitting {name} on {count(table.num_rows, 'row')}"
-    with naming_columns(given), waiting(what):
+        table = table.filter(table.column(given["label"]).is_valid())
+    if named is None:
+        columns = _worth_reading(table, columns)
+    if calibrator._needs_variables and not columns:
+        raise InputError(
+            f"--method {method} needs a column beside the score, and there is none",
+            "name one in --variables, or use --method score-curve",
+        )
+    labels, rows = table.column(given["label"]), count(table.num_rows, "row")
+    fitting = waiting(f"Fitting {type(calibrator).__name__} on {rows}")
+    with input_files.naming_columns(given), fitting:
+        held = {role: table.column(given[role]) for role in _HELD if given[role]}
         calibrator.fit(
             table.select(list(given["prob"])),
             labels,
-            table.select(variables) if variables and calibrator._uses_variables else None,
-            sample_weight=table.column(given["weight"]) if given["weight"] else None,
-            classes=as_labels(given["classes"], labels),
-            pos_label=one_label(given["pos_label"], labels),
-            groups=table.column(given["group"]) if given["group"] else None,
-            time=table.column(given["time"]) if given["time"] else None,
-            blocks=_blocks(table, given["blocks"], same=given["same_blocks"]),
+            table.select(columns) if columns else None,
+            classes=input_files.as_labels(given["classes"], labels),
+            pos_label=input_files.one_label(given["pos_label"], labels),
+            **{_HELD[role]: column for role, column in held.items()},
+            **({"blocks": False} if given["same_blocks"] else {}),
         )
-    calibrator.save(given["output"])
-    print("\n".join(_wrapped(str(calibrator.describe()))) + "\n")
-    print(f"fitted on {table.num_rows:,} rows → {given['output']}")
-    print(f"next: varcal apply {given['output']} NEW.csv -o calibrated.csv")
+    calibrator.save(output)
+    words, newline, rest = str(calibrator.describe()).partition("\n")
+    print(textwrap.fill(words, WIDTH, break_long_words=False) + newline + rest)
+    print(f"\nfitted on {rows} → {output}")
+    print(f"next: varcal apply {output} NEW.csv -o calibrated.csv")
 
 
-def _offered(columns: list[str]) -> str:
-    """Say which columns --variables could name, as it is written.
+def _worth_reading(table: pa.Table, names: list[str]) -> list[str]:
+    """Say which columns are read, and which an audit would leave out as well."""
+    from varcal._input.date_texts import with_dates  # noqa: PLC0415  slow to load
+    from varcal._input.left_out import ColumnFacts, reason_to_leave_out  # noqa: PLC0415
+    from varcal._input.variables import read_columns  # noqa: PLC0415
 
-    >>> _offered(["age", "home town"])
-    "columns that could be given: --variables 'age,home town'"
-    >>> _offered([])
-    'the file has no other columns'
-    """
-    # Names are separated by commas, and blanks around them are dropped.
-    fit = [name for name in columns if name and name == name.strip() and "," not in name]
-    if not fit:
-        return "the file has no other columns" + " that it could name" * bool(columns)
-    more = f" and {len(fit) - _MOST_OFFERED} more" if len(fit) > _MOST_OFFERED else ""
-    shown = shlex.quote(",".join(fit[:_MOST_OFFERED]))
-    return f"columns that could be given: --variables {shown}{more}"
-
-
-def _blocks(table: pa.Table, column: str | None, *, same: bool) -> object:
-    """Return the argument `blocks` of fit."""
-    if same:
-        return False
-    return "auto" if column is None else table.column(column)
+    found, reasons = read_columns({name: table.column(name) for name in names}, ())
+    for variable in found:
+        reason = reason_to_leave_out(variable.name, ColumnFacts.of(with_dates(variable)))
+        reasons |= {variable.name: reason} if reason else {}
+    kept = [name for name in names if name not in reasons]
+    say("note", f"columns read: {', '.join(kept) or 'none but the score'}")
+    if reasons:
+        shown = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
+        say("note", f"columns left out: {shown}. To read them, use --variables")
+    return kept
 
 
-def _wrapped(text: str) -> list[str]:
-    """Break the first paragraph of a text, its words, into lines; a table follows it."""
-    words, newline, rest = text.partition("\n")
-    return [*textwrap.wrap(words, WIDTH, break_long_words=False), *([rest] if newline else [])]
-
-
-def _built(method: type[Calibrator], parameters: tuple[str, ...]) -> Calibrator:
+def _built(method: str, n_columns: int, parameters: tuple[str, ...]) -> Calibrator:
+    """Return the calibrator of a method, with its parameters."""
     import json  # noqa: PLC0415  slow to load
 
-    calibrator = method()
-    known = calibrator.get_params(deep=False)
+    from varcal import calibrators  # noqa: PLC0415
+
+    curve = "dirichlet" if n_columns > 2 else "beta"
+    kind = {"score-curve": curve, "variables": "variable"}.get(method, method)
+    calibrator = getattr(calibrators, f"{kind.title().replace('-', '')}Calibrator")()
+    known = [name for name in calibrator.get_params(deep=False) if name != "calibrator"]
     for text in parameters:
         name, equals, value = text.partition("=")
         if not equals:
             raise InputError(
                 f"--param {text!r} is not NAME=VALUE", "for example --param max_depth=4"
             )
-        if name not in known or name == "calibrator":
-            shown = [one for one in known if one != "calibrator"]
-            raise InputError.choice(f"the parameter of {method.__name__}", name, shown)
+        if name not in known:
+            if not known:
+                raise InputError(f"--method {method} has no parameters", "leave --param out")
+            raise InputError.choice(f"a parameter of --method {method}", name, known)
         try:
-            calibrator.set_params(**{name: json.loads(value)})
+            calibrator.set_params(**{name: json.loads(_JSON.get(value, value))})
         except ValueError:
             calibrator.set_params(**{name: value})
-    return calibrator
+    found: Calibrator = calibrator
+    found._check_parameters()
+    return found

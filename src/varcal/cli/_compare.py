@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from varcal._audit.decision import BETTER, CHANGED, FIXED, MADE_WORSE
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, one_label, read_rows
-from varcal.cli._spelling import naming_columns
+from varcal.cli._input_files import Files, naming_columns, read_rows, settings_of
+from varcal.cli._program import WIDTH
 from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal._audit.comparison import Comparison
 
 
 @click.command(cls=options.EachOnce)
@@ -26,13 +30,11 @@ from varcal.exceptions import InputError
 @options.variables
 @options.exclude
 @options.weight
-@options.event("both", "correct", "positive")
-@options.claim
-@options.classes
-@options.drop_unlabelled
-@options.format_option
-@options.dialect
-@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
+@options.group
+@options.level
+@options.labels
+@options.how_read
+@options.report
 @options.as_json
 def compare(**given: Any) -> None:
     """Compare sets of probabilities on the same rows.
@@ -66,24 +68,15 @@ def compare(**given: Any) -> None:
             given["label"],
             sets,
             given["variables"] or (ALL if variables else None),
-            data=table.drop_columns(given["exclude"] or []),
-            event=given["event"],
-            level=given["level"],
-            classes=as_labels(given["classes"], labels),
-            pos_label=one_label(given["pos_label"], labels),
-            sample_weight=given["weight"],
-            groups=given["group"],
-            unlabelled="drop" if given["drop_unlabelled"] else "raise",
+            **settings_of(given, table.drop_columns(given["exclude"] or []), labels),
         )
     if output:
         found.report(output)
     if given["as_json"]:
-        import json  # noqa: PLC0415  only --json needs it
+        from varcal._report import json_text  # noqa: PLC0415  only --json needs it
 
-        print(json.dumps(found.to_dict(), allow_nan=False, ensure_ascii=False))
+        print(json_text(found.to_dict()), end="")
         return
-    from varcal.cli._compare_text import comparison_lines  # noqa: PLC0415
-
     print("\n".join(comparison_lines(found)))
     if output:
         print(f"\n→ {output}")
@@ -97,3 +90,40 @@ def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:
             raise InputError(f"--prob names {name!r} twice", "give each set its own name")
         sets[name] = [one.strip() for one in columns.split(",")] if equals else [name]
     return sets
+
+
+def comparison_lines(found: Comparison) -> list[str]:
+    """Return the figures, as many sets beside each other as fit, and a legend."""
+    names = found.figure_names
+    left = _column(["", *names])
+    sets = [_column([method, *_values(found, method)]) for method in found.methods]
+    lines = [f"{found.target}: {found.n_rows:,} rows, compared with {found.methods[0]}"]
+    while sets:
+        shown = [left, sets.pop(0)]
+        while sets and sum(len(one[0]) + 2 for one in [*shown, sets[0]]) <= WIDTH + 2:
+            shown.append(sets.pop(0))
+        lines += ["", *("  ".join(row).rstrip() for row in zip(*shown, strict=True))]
+    return [
+        *lines,
+        "",
+        "average and errors in points · accuracy and AUC: larger is better",
+        f"{FIXED}: better, and what is left is within noise",
+        f"{BETTER}, {MADE_WORSE}: surely so, by more than a trifle",
+    ]
+
+
+def _values(found: Comparison, method: str) -> list[str]:
+    from varcal._audit.comparison import metric_text  # noqa: PLC0415
+
+    rows = [found.row(method, *figure) for figure in found.figures]
+    texts = [metric_text(row.metric, row.value) for row in rows]
+    width = max(map(len, texts))
+    return [
+        text.rjust(width) + (f" {row.verdict}" if row.verdict in CHANGED else "")
+        for text, row in zip(texts, rows, strict=True)
+    ]
+
+
+def _column(cells: list[str]) -> list[str]:
+    width = max(map(len, cells))
+    return [cell.ljust(width) for cell in cells]

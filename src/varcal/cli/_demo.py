@@ -11,7 +11,7 @@ from varcal.cli import _options as options
 
 if TYPE_CHECKING:
     from varcal._arrays import AnyArray, Floats
-    from varcal._audit.audit_result import Audit
+    from varcal._audit.result import Audit
     from varcal.datasets import Dataset
 
 #: People of the proof: a name, the variable, and which values of it are meant.
@@ -50,9 +50,9 @@ def demo(output: str) -> None:
       varcal demo -o report.html
     """
     from varcal._audit.audit import audit  # noqa: PLC0415  scipy loads when first needed
-    from varcal._audit.verdicts import OFF  # noqa: PLC0415
+    from varcal._audit.decision import ABOVE  # noqa: PLC0415
+    from varcal._report.audit_text import audit_lines  # noqa: PLC0415
     from varcal.calibrators import VariableCalibrator  # noqa: PLC0415
-    from varcal.cli._audit_text import audit_lines  # noqa: PLC0415
     from varcal.datasets import load_income  # noqa: PLC0415
 
     options.check_output(output, options.REPORTS)
@@ -65,7 +65,7 @@ def demo(output: str) -> None:
         "  audit = vc.audit(y, p, X)\n"
     )
     found = audit(seen.y, seen.p, seen.X)
-    print("\n".join(audit_lines(found)))
+    print("\n".join(audit_lines(found)) + "\n")
     found.report(output)
     print(f"full report → {output}\n")
     print("One line learns a repair from the same rows:\n")
@@ -73,8 +73,8 @@ def demo(output: str) -> None:
     repair = VariableCalibrator().fit(seen.p, seen.y, seen.X)
     repaired = repair.predict_proba(new.p, new.X)[:, 1]
     print(f"The proof: {len(new):,} people that nothing was learned from.\n")
-    off = {row.variable: new[row.variable] for row in found.rows if row.verdict == OFF}
-    before, after = audit(new.y, new.p, off), audit(new.y, repaired, off)
+    off = {row.variable: new[row.variable] for row in found.rows if row.verdict == ABOVE}
+    before, after = (audit(new.y, p, off, ladder="none") for p in (new.p, repaired))
     print("\n".join(proof(before, after, new, repaired)) + "\n")
     print(NEXT)
 
@@ -85,19 +85,19 @@ def proof(before: Audit, after: Audit, new: Dataset, repaired: Floats) -> list[s
     from varcal._text.numbers import decimals, percent, points  # noqa: PLC0415
     from varcal._text.tables import text_table  # noqa: PLC0415
 
-    def hidden(one: Audit, name: str) -> str:
+    def uneven(one: Audit, name: str) -> str:
         row = next(row for row in one.rows if row.variable == name)
         return f"{points(row.uneven.debiased)} ({points(row.low)}, {points(row.high)})"
 
     def by_score(one: Audit) -> str:
-        ece = max((claim.score.ece for claim in one.claims.values()), key=lambda ece: ece.debiased)
+        ece = one.by_score
         return f"{points(ece.debiased)} ({points(ece.low)}, {points(ece.high)})"
 
     off = [row.variable for row in before.rows]
     errors = {
-        "points off, 95%": ["by score (ECE)", *(f"along {name}" for name in off)],
-        "before": [by_score(before), *(hidden(before, name) for name in off)],
-        "repaired": [by_score(after), *(hidden(after, name) for name in off)],
+        "points off, 95%": ["by score", *(f"along {name}" for name in off)],
+        "before": [by_score(before), *(uneven(before, name) for name in off)],
+        "repaired": [by_score(after), *(uneven(after, name) for name in off)],
     }
     rates: dict[str, list[str]] = {"people": [], "happens": [], "said": [], "says repaired": []}
     for name, variable, is_meant in PEOPLE:

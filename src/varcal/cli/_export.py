@@ -14,44 +14,28 @@ from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
     from varcal._export._sql.sql_export import SqlExport
-    from varcal.calibrators import Calibrator
 
 #: The extension of a file for each target.
 EXTENSIONS = {"sql": ".sql", "onnx": ".onnx", "python": ".py"}
-DIALECTS = ["duckdb", "postgres", "spark", "bigquery", "snowflake"]
+DIALECTS = click.Choice(["duckdb", "postgres", "spark", "bigquery", "snowflake"])
 #: Options that only a query has a use for.
 _OF_SQL = ("dialect", "table", "prob", "keep", "column", "approximate")
+_APPROXIMATE = "Write a query without look-up tables; its comment says how exact it is."
 
 
 @click.command(cls=options.EachOnce)
-@click.argument("calibrator", metavar="CAL.json")
-@click.option(
-    "--to", "target", required=True, type=click.Choice(list(EXTENSIONS)), help="What to write."
-)
+@options.calibrator
+@click.option("--to", required=True, type=click.Choice([*EXTENSIONS]), help="What to write.")
 @click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
-@click.option(
-    "--dialect",
-    type=click.Choice(DIALECTS),
-    default="duckdb",
-    show_default=True,
-    help="The database that a query is for.",
-)
-@click.option("--table", default="scores", show_default=True, help="The table with the rows.")
-@click.option(
-    "--prob",
-    multiple=True,
-    metavar="COLUMN",
-    help="Column of probabilities, one --prob per class; by default as at the fit.",
-)
+@click.option("--dialect", type=DIALECTS, default="duckdb", help="The database of a query.")
+@click.option("--table", default="scores", help="The table with the rows.")
+@options.fitted_prob
 @options.several_names("--keep", help="Columns that the result repeats, such as a key.")
-@click.option("--column", default="p_calibrated", show_default=True, help="Name of the new column.")
-@click.option(
-    "--approximate",
-    is_flag=True,
-    help="Write a query without look-up tables; its comment says how exact it is.",
-)
+@click.option("--column", default="p_calibrated", help="Name of the new column.")
+@click.option("--approximate", is_flag=True, help=_APPROXIMATE)
 @click.option("--check", is_flag=True, help="Compare 200 random rows with predict_proba.")
-def export(**given: Any) -> None:
+@click.pass_context
+def export(ctx: click.Context, /, **given: Any) -> None:
     """Write a calibrator as SQL, ONNX or Python, to run where predictions are made.
 
     The result gives what `varcal apply` gives, within 1e-8. A file of SQL creates look-up tables
@@ -65,51 +49,39 @@ def export(**given: Any) -> None:
       varcal export cal.json --to onnx -o cal.onnx --check
       varcal export cal.json --to python -o cal.py --check
     """
-    options.check_output(given["output"], (EXTENSIONS[given["target"]],))
-    refuse_input(given["output"], "the file of the calibrator", given["calibrator"])
-    _refuse_options_of_sql(given["target"])
-    from varcal._saved.load import load_kind  # noqa: PLC0415  slow, and not needed to refuse
-
-    calibrator = load_kind(given["calibrator"], "calibrator")
-    if given["target"] == "sql":
-        said = _write_sql(calibrator, given)
-    else:
-        exported = calibrator.to_onnx() if given["target"] == "onnx" else calibrator.to_python()
-        said = str(exported.check()) if given["check"] else ""
-        exported.save(given["output"])
-    print(f"wrote {given['output']}{': ' + said if said else ''}")
-
-
-def _refuse_options_of_sql(target: str) -> None:
-    """Refuse options that would change nothing."""
-    source = click.get_current_context().get_parameter_source
+    target, output = given["to"], given["output"]
+    options.check_output(output, (EXTENSIONS[target],))
+    refuse_input(output, "the file of the calibrator", given["calibrator"])
     for name in _OF_SQL:
-        if target != "sql" and source(name) is ParameterSource.COMMANDLINE:
+        if target != "sql" and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise InputError(
                 f"--{name} is for queries, and changes nothing with --to {target}",
                 f"leave out --{name}, or use --to sql",
             )
+    from varcal._saved.load import load_kind  # noqa: PLC0415  slow, and not needed to refuse
 
-
-def _write_sql(calibrator: Calibrator, given: dict[str, Any]) -> str:
-    exported = calibrator.to_sql(
-        given["dialect"],
-        table=given["table"],
-        p=list(given["prob"]) or None,
-        keep=given["keep"] or (),
-        column=given["column"],
-        exact=not given["approximate"],
-    )
-    said = _checked(exported) if given["check"] else ""
-    exported.save(given["output"])
-    return said
+    calibrator = load_kind(given["calibrator"], "calibrator")
+    if target == "sql":
+        exported = calibrator.to_sql(
+            given["dialect"],
+            table=given["table"],
+            p=list(given["prob"]) or None,
+            keep=given["keep"] or (),
+            column=given["column"],
+            exact=not given["approximate"],
+        )
+        said = _checked(exported) if given["check"] else ""
+    else:
+        exported = calibrator.to_onnx() if target == "onnx" else calibrator.to_python()
+        said = str(exported.check()) if given["check"] else ""
+    exported.save(output)
+    print(f"wrote {output}{': ' + said if said else ''}")
 
 
 def _checked(exported: SqlExport) -> str:
     """Check a query: by running it in DuckDB, otherwise by parsing it."""
     if exported.dialect == "duckdb" and importlib.util.find_spec("duckdb") is not None:
-        duckdb = import_library("duckdb", "checking a query")
-        with duckdb.connect() as connection:
+        with import_library("duckdb", "checking a query").connect() as connection:
             return str(exported.check(connection))
     sqlglot = import_library("sqlglot", "parsing a query")
     try:

@@ -1,28 +1,29 @@
-"""Gates of `varcal audit`: limits that a model has to keep, and what is said about them."""
+"""Gates of `varcal audit`: what a model has to keep, and what is said about it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
-from varcal._audit.verdicts import GATES, TOO_FEW_ROWS
-from varcal._text.numbers import count
+from varcal._audit.decision import GATES, REPAIR, TOO_FEW_ROWS
+from varcal._text.numbers import count, decimals
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from varcal._audit.audit_result import Audit
-    from varcal._audit.audit_row import AuditRow
-    from varcal._inference.measured import Measured
+    from varcal._audit.record import AuditRow
+    from varcal._audit.result import Audit
 
 #: The exit code if a gate is not passed.
 GATE_FAILED = 1
-#: What each gate on an overall figure is about.
-OVERALL = {"--max-gap": "overall gap", "--max-ece": "ECE"}
-#: The value of --fail-on that is about slices.
-SLICE = "slice"
-#: The gates on variables.
-ALONG = ("--max-uneven", "--max-vece")
+#: The gates with a limit, and what each looks at.
+LIMITS = {
+    "--max-average": "average gap",
+    "--max-by-score": "error by score",
+    "--max-uneven": "uneven error",
+}
+#: The gate that follows the verdict, and that on slices.
+VERDICT, SLICE = "--gate", "slice"
 
 
 @dataclass(frozen=True)
@@ -34,14 +35,14 @@ class Outcome:
     gate : str
         The option.
     limit : float or str
-        Its value.
+        Its value; the verdict for --gate.
     passed : bool
         Whether nothing is above the limit.
     failed : tuple of str
-        The variables or claims above it, the worst first.
-    value : float
+        The variables, targets or slices above it, the worst first.
+    value : float or None
         How far the worst of all is off: the lower end of its interval, or with --strict its
-        debiased value. Not for --fail-on.
+        debiased value.
     strict : bool
         Whether debiased values are compared instead of lower ends.
     unjudged : tuple of str
@@ -51,9 +52,9 @@ class Outcome:
     gate: str
     limit: float | str
     passed: bool
-    failed: tuple[str, ...]
-    value: float | None
-    strict: bool
+    failed: tuple[str, ...] = ()
+    value: float | None = None
+    strict: bool = False
     unjudged: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
@@ -62,9 +63,14 @@ class Outcome:
 
 
 def outcomes(
-    found: Audit, limits: Mapping[str, float | None], fail_on: str | None, strict: bool
+    found: Audit,
+    limits: Mapping[str, float | None],
+    *,
+    gate: bool,
+    fail_on: str | None,
+    strict: bool,
 ) -> list[Outcome]:
-    """Compare an audit with the limits that are set.
+    """Compare an audit with the gates that are set.
 
     Parameters
     ----------
@@ -72,29 +78,26 @@ def outcomes(
         The audit.
     limits : mapping
         The limit of each gate, or None.
+    gate : bool
+        Whether the verdict decides.
     fail_on : str or None
-        One of the keys of `varcal._audit.verdicts.GATES`.
+        One of the keys of `varcal._audit.decision.GATES`, or "slice".
     strict : bool
         Whether a gate fails as soon as the debiased value is above the limit; otherwise the lower
         end of the interval has to be.
     """
-    measure = {
-        "--max-gap": _gaps,
-        "--max-ece": _eces,
-        "--max-uneven": _uneven,
-        "--max-vece": _veces,
-    }
     unjudged = tuple(row.variable for row in found.rows if row.verdict == TOO_FEW_ROWS)
     made = []
-    for gate, limit in limits.items():
-        if limit is None:
-            continue
-        values = measure[gate](found, strict)
-        order = sorted(values, key=lambda name: -values[name])
-        failed = tuple(name for name in order if values[name] > limit)
-        value = values[order[0]] if order else None
-        open_ = unjudged if gate in ALONG else ()
-        made.append(Outcome(gate, limit, not failed, failed, value, strict, open_))
+    if gate:
+        made.append(Outcome(VERDICT, found.verdict, found.verdict != REPAIR, unjudged=unjudged))
+    for name, limit in limits.items():
+        if limit is not None:
+            values = _values(found, name, strict)
+            order = sorted(values, key=lambda one: -values[one])
+            failed = tuple(one for one in order if values[one] > limit)
+            worst = values[order[0]] if order else None
+            left = unjudged if name == "--max-uneven" else ()
+            made.append(Outcome(name, limit, not failed, failed, worst, strict, left))
     if fail_on == SLICE:
         assert found.intersections is not None
         rules = tuple(one.rule for one in found.intersections.slices)
@@ -105,37 +108,20 @@ def outcomes(
     return made
 
 
-def _gaps(found: Audit, strict: bool) -> dict[str, float]:
+def _values(found: Audit, gate: str, strict: bool) -> dict[str, float]:
+    """Return what a gate compares with its limit, by variable or target."""
+    if gate == "--max-uneven":
+        judged = [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
+        return {row.variable: row.uneven.debiased if strict else row.low for row in judged}
+    if gate == "--max-by-score":
+        return {
+            name: one.by_score.debiased if strict else one.by_score.low
+            for name, one in found.targets.items()
+        }
     return {
-        name: abs(claim.gap) if strict else max(claim.gap_low, -claim.gap_high, 0.0)
-        for name, claim in found.claims.items()
+        name: abs(one.gap) if strict else max(one.gap_low, -one.gap_high, 0.0)
+        for name, one in found.targets.items()
     }
-
-
-def _eces(found: Audit, strict: bool) -> dict[str, float]:
-    return {name: _end(claim.score.ece, strict) for name, claim in found.claims.items()}
-
-
-def _uneven(found: Audit, strict: bool) -> dict[str, float]:
-    return {row.variable: row.uneven.debiased if strict else row.low for row in _judged(found)}
-
-
-def _veces(found: Audit, strict: bool) -> dict[str, float]:
-    """Return the VECE of each variable, of the claim for which it is larger."""
-    return {
-        row.variable: max(
-            _end(one, strict) for one in (row.vece, *(each.vece for each in row.others))
-        )
-        for row in _judged(found)
-    }
-
-
-def _judged(found: Audit) -> list[AuditRow]:
-    return [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
-
-
-def _end(measured: Measured, strict: bool) -> float:
-    return measured.debiased if strict else measured.low
 
 
 def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) -> None:
@@ -160,84 +146,68 @@ def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) ->
                 f"--variables names {name!r}, which cannot be judged: {reason}",
                 f"{hint}correct the column, or leave it out of --variables",
             )
-    along = any(one.gate not in OVERALL for one in made)
+    along = any(one.gate not in ("--max-average", "--max-by-score") for one in made)
     if along and all(row.verdict == TOO_FEW_ROWS for row in found.rows):
         raise InputError("no variable can be judged: there are too few rows", f"{hint}add rows")
 
 
 def _why_not_judged(found: Audit, name: str) -> str:
-    row = next((row for row in found.rows if row.variable == name), None)
+    row: AuditRow | None = next((row for row in found.rows if row.variable == name), None)
     if row is None:
         return dict(found.left_out)[name]
-    if sum(n > 0 for n in found.tables[name].columns["n"]) == 1:
+    if row.n_bins == 1:
         return "all rows have the same value"
     return "there are too few rows" if row.verdict == TOO_FEW_ROWS else ""
 
 
-# ------------------------------------------------------------------ words
+def gate_lines(found: Audit, made: Sequence[Outcome]) -> list[str]:
+    """Say of each gate whether it is passed; warn of one that passes what should be repaired."""
+    lines = [gate_line(one) for one in made]
+    if made and all(one.passed for one in made) and found.verdict == REPAIR:
+        lines.append(
+            "WARNING  the verdict is repair, and the gates that were set do not look at what is "
+            "wrong; --gate does"
+        )
+    return lines
 
 
-def gate_line(outcome: Outcome) -> str:
+def gate_line(one: Outcome) -> str:
     """Say in one line whether a gate is passed.
 
-    >>> print(gate_line(Outcome("--max-uneven", 0.02, False, ("age", "sex"), 0.1453, False)))
-    FAILED  2 variables above --max-uneven 2%; worst age, 14.5 or more
-    >>> print(gate_line(Outcome("--max-ece", 0.02, False, ("risk",), 0.1, False)))
-    FAILED  ECE of risk above --max-ece 2%: 10.0 or more
-    >>> print(gate_line(Outcome("--max-ece", 0.02, True, (), 0.0, False)))
-    PASSED  ECE not above --max-ece 2%
-    >>> print(gate_line(Outcome("--fail-on", "off", True, (), None, False, ("zip",))))
-    PASSED  no variable off (--fail-on off); 1 not judged: zip
+    >>> print(gate_line(Outcome("--gate", "repair", False)))
+    FAILED  the verdict is repair (--gate)
+    >>> print(gate_line(Outcome("--max-uneven", 0.02, False, ("age", "sex"), 0.1453)))
+    FAILED  uneven error of 2 variables above 2% (--max-uneven); worst age, 14.5 or more
+    >>> print(gate_line(Outcome("--max-by-score", 0.02, True, (), 0.0)))
+    PASSED  error by score not above 2% (--max-by-score)
+    >>> print(gate_line(Outcome("--fail-on", "off", True, unjudged=("zip",))))
+    PASSED  no variable above the limit (--fail-on off); 1 not judged: zip
     """
-    write: Callable[[Outcome], str] = _overall_line if outcome.gate in OVERALL else _along_line
-    if outcome.limit == SLICE:
-        write = _slice_line
-    return f"{'PASSED' if outcome.passed else 'FAILED'}  {write(outcome)}"
+    word = "PASSED" if one.passed else "FAILED"
+    rest = f"; {len(one.unjudged)} not judged: {', '.join(one.unjudged)}" if one.unjudged else ""
+    return f"{word}  {_looked_at(one)}{rest if one.passed else ''}"
 
 
-def _overall_line(outcome: Outcome) -> str:
-    limit = f"{outcome.gate} {limit_text(outcome.limit)}"
-    what = OVERALL[outcome.gate]
-    if outcome.passed:
+def _looked_at(one: Outcome) -> str:
+    if one.gate == VERDICT:
+        return f"the verdict is {one.limit} ({VERDICT})"
+    if one.gate == "--fail-on":
+        noun = "slice" if one.limit == SLICE else "variable"
+        many = count(len(one.failed), noun) if one.failed else f"no {noun}"
+        what = {SLICE: "clearly off", "off": "above the limit"}.get(str(one.limit), "with evidence")
+        worst = f"; first {one.failed[0]}" if one.failed else ""
+        return f"{many} {what} (--fail-on {one.limit}){worst}"
+    limit = f"{100 * float(one.limit):.10g}% ({one.gate})"
+    what = LIMITS[one.gate]
+    if one.passed:
         return f"{what} not above {limit}"
-    return f"{what} of {outcome.failed[0]} above {limit}: {_size(outcome)}"
+    of = f" of {count(len(one.failed), 'variable')}" if one.gate == "--max-uneven" else ""
+    return f"{what}{of} above {limit}; worst {one.failed[0]}, {_size(one)}"
 
 
-def _slice_line(outcome: Outcome) -> str:
-    if outcome.passed:
-        return f"no slice clearly off (--fail-on {SLICE})"
-    many = count(len(outcome.failed), "slice")
-    return f"{many} clearly off (--fail-on {SLICE}); first {outcome.failed[0]}"
-
-
-def _along_line(outcome: Outcome) -> str:
-    many = count(len(outcome.failed), "variable") if outcome.failed else "no variable"
-    if outcome.gate != "--fail-on":
-        text = f"{many} above {outcome.gate} {limit_text(outcome.limit)}"
-    else:
-        named = f"(--fail-on {outcome.limit})"
-        text = f"{many} off {named}"
-        if outcome.limit != "off":
-            text = f"evidence of uneven error along {many} {named}"
-    if outcome.passed:
-        unseen = outcome.unjudged
-        return text + (f"; {len(unseen)} not judged: {', '.join(unseen)}" if unseen else "")
-    size = "" if outcome.value is None else f", {_size(outcome)}"
-    return f"{text}; worst {outcome.failed[0]}{size}"
-
-
-def limit_text(limit: float | str) -> str:
-    """Write a limit.
-
-    >>> limit_text(0.02), limit_text(0.125)
-    ('2%', '12.5%')
-    """
-    return f"{100 * float(limit):.10g}%"
-
-
-def _size(outcome: Outcome) -> str:
+def _size(one: Outcome) -> str:
     """Write a value in points, with enough digits to see that it is above the limit."""
-    assert outcome.value is not None
-    value, limit = 100 * outcome.value, 100 * float(outcome.limit)
+    assert one.value is not None
+    value, limit = 100 * one.value, 100 * float(one.limit)
     digits = next((k for k in range(1, 17) if float(f"{value:.{k}f}") > limit), 17)
-    return f"{value:.{digits}f}" + ("" if outcome.strict else " or more")
+    return decimals(value, digits) + ("" if one.strict else " or more")

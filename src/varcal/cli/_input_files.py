@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gzip
 import sys
-from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,10 +13,9 @@ from typing import Any
 from varcal._files.column_names import column_names, no_column
 from varcal._files.dialect import UNSTATED, Stated
 from varcal._files.find_sources import is_gzipped, source_of, sources_of
-from varcal._files.open_files import json_blocks, read_json
 from varcal._files.read_table import read_table
-from varcal._files.source import DELIMITERS, Source, check_not_input, how_read, reading
-from varcal.cli._program import say
+from varcal._files.source import Source, check_not_input, how_read
+from varcal.cli._program import option_names, option_text, say
 from varcal.exceptions import InputError
 
 #: Files that have more bytes than this in all are not read at once but in batches.
@@ -30,6 +29,8 @@ _MARKS = {
     b"\xff\xff\xff\xff": ("arrow", "Arrow"),  # the stream format
     b"{": ("jsonl", "JSON lines"),
 }
+#: The options that name one column with a role.
+_ROLES = ("label", "weight", "group", "time", "blocks")
 
 
 @dataclass(frozen=True)
@@ -92,9 +93,7 @@ class Files:
         with path.open("wb") as file, ExitStack() as pipe:
             given = sys.stdin.buffer if standard else pipe.enter_context(Path(name).open("rb"))
             shutil.copyfileobj(given, file)
-        format, what = self.format, ""
-        if format is None:
-            format, what = _format_of_content(path)
+        format, what = (self.format, "") if self.format else _format_of_content(path)
         source = source_of(path, format, shown, self.stated)
         if what and source.plain:
             say("note", f"{shown} read as {what}")
@@ -120,155 +119,97 @@ def _format_of_content(path: Path) -> tuple[str, str]:
     return next(known, ("csv", "comma-separated"))
 
 
-def read_rows(
-    files: Files,
-    roles: dict[str, Sequence[str]],
-    variables: Sequence[str] | None,
-    exclude: Sequence[str] | None = None,
-) -> tuple[Any, list[str]]:
-    """Read a table and the names of its variables.
-
-    Parameters
-    ----------
-    files : Files
-        The files.
-    roles : dict
-        The columns that each option names.
-    variables, exclude : sequence of str or None
-        The variables, by default every column without a role; the columns to ignore.
-    """
-    with files.opened() as sources:
-        taken = _checked_roles(sources[0], roles, variables, exclude)
-        if variables is not None:
-            table = _read(sources, [*taken, *variables])
-            return table, list(dict.fromkeys(variables))
-        table = _read(sources)
-    return table, _others(table.column_names, [*taken, *(exclude or ())])
-
-
-def read_roles(files: Files, roles: dict[str, Sequence[str]]) -> tuple[Any, list[str]]:
-    """Read the columns that have a role, and return the names of those that could be variables."""
-    with files.opened() as sources:
-        taken = _checked_roles(sources[0], roles, None, None)
-        others = _others(column_names(sources[0]), taken)
-        unfit = _unfit(_known_types(sources[0]), others)
-        return _read(sources, list(taken)), _others(others, unfit)
-
-
 @contextmanager
 def rows_in_place(
     files: Files,
-    roles: dict[str, Sequence[str]],
+    roles: Mapping[str, Sequence[str]],
     variables: Sequence[str] | None,
     exclude: Sequence[str] | None = None,
     named: Mapping[str, Sequence[str]] | None = None,
+    *,
+    most_bytes: float = LARGE,
 ) -> Iterator[tuple[Any, Any]]:
     """Give rows with the columns that are needed, and some labels; read large files in batches.
 
     Parameters
     ----------
-    files, roles, variables, exclude
-        As in `read_rows`.
+    files : Files
+        The files.
+    roles : mapping
+        The columns that each option names.
+    variables, exclude : sequence of str or None
+        The variables, by default every column without a role; the columns to ignore.
     named : mapping, optional
         Columns that other options name, which must exist.
+    most_bytes : float
+        The size of files that are read at once.
     """
     with files.opened() as sources:
-        taken = _checked_roles(sources[0], roles, variables, exclude, named)
-        if sum(source.path.stat().st_size for source in sources) <= LARGE:
-            table = _read(sources, None if variables is None else [*taken, *variables])
-            schema, data, labels = table.schema, table, table.column(roles["--label"][0])
+        known = column_names(sources[0])
+        asked = {**roles, "--variables": variables or (), "--exclude": exclude or ()}
+        for option, names in {**asked, **(named or {})}.items():
+            for name in names:
+                if name not in known:
+                    error = no_column(name, known, sources[0])
+                    raise error.reworded(f"{error.message} ({option})")
+                if option == "--exclude" and name in (variables or ()):
+                    raise InputError(
+                        f"{name!r} is in --variables and in --exclude", "name it in one of them"
+                    )
+        needed = dict.fromkeys(name for names in roles.values() for name in names)
+        if variables is None:
+            variables = [name for name in known if name not in {*needed, *(exclude or ())}]
+        needed |= dict.fromkeys(variables)
+        if sum(source.path.stat().st_size for source in sources) <= most_bytes:
+            data = read_table(sources, list(needed))
+            labels = data.column(roles["--label"][0])
         else:
             from varcal._engines.open import rows_of_sources  # noqa: PLC0415  slow to load
 
-            schema, data = rows_of_sources(sources)
-            frames: Any = data.map(roles["--label"], lambda frame, start: frame)
-            head = next(frames, None)
-            if head is None:
-                raise _no_rows()
-            labels = head.column(0)
+            whole: Any = rows_of_sources(sources)[1]
+            frames = whole.map(roles["--label"], lambda frame, start: frame)
+            labels = next((frame.column(0) for frame in frames), ())
             frames.close()
-        if variables is None:
-            others = _others(schema.names, [*taken, *(exclude or ())])
-            data = data.select([*taken, *others])
+            data = whole.select(list(needed))
+        if not len(labels):
+            raise InputError("the file has no rows", "at least one row is needed")
         yield data, labels
+
+
+def read_rows(
+    files: Files,
+    roles: Mapping[str, Sequence[str]],
+    variables: Sequence[str] | None,
+    exclude: Sequence[str] | None = None,
+) -> tuple[Any, list[str]]:
+    """Read a table of any size at once; also return the names of its variables."""
+    ignored = list(exclude or ())  # which the table still has
+    rows = rows_in_place(
+        files, roles, variables, named={"--exclude": ignored}, most_bytes=float("inf")
+    )
+    with rows as (table, _):
+        taken = {*ignored, *(name for names in roles.values() for name in names)}
+        return table, [name for name in variables or table.column_names if name not in taken]
 
 
 def roles_of(given: Mapping[str, Any]) -> dict[str, Sequence[str]]:
     """Return the columns of each role by the option that names them."""
-    roles = ("label", "weight", "group", "time", "blocks")
-    single = {f"--{role}": [given[role]] for role in roles if given.get(role)}
+    single = {f"--{role}": [given[role]] for role in _ROLES if given.get(role)}
     return {**single, "--prob": given["prob"]}
 
 
 def settings_of(given: Mapping[str, Any], data: Any, labels: Any) -> dict[str, Any]:
-    """Return the arguments of `audit` and `slices` that tell what is judged in which rows."""
+    """Return the arguments of the library that tell what is judged in which rows."""
+    more = ("level", "from_logits", "include")
     return {
         "data": data,
-        "event": given["event"],
-        "level": given["level"],
         "classes": as_labels(given["classes"], labels),
         "pos_label": one_label(given["pos_label"], labels),
         "sample_weight": given["weight"],
         "groups": given["group"],
-        "from_logits": given["from_logits"],
         "unlabelled": "drop" if given["drop_unlabelled"] else "raise",
-        "include": given["include"],
+        **{name: given[name] for name in more if name in given},
     }
-
-
-def _read(sources: Sequence[Source], columns: list[str] | None = None) -> Any:
-    table = read_table(sources, columns)
-    if not table.num_rows:
-        raise _no_rows()
-    return table
-
-
-def _no_rows() -> InputError:
-    return InputError("the file has no rows", "at least one row is needed")
-
-
-def _checked_roles(
-    source: Source,
-    roles: dict[str, Sequence[str]],
-    variables: Sequence[str] | None,
-    exclude: Sequence[str] | None,
-    others: Mapping[str, Sequence[str]] | None = None,
-) -> dict[str, None]:
-    """Refuse columns that do not exist; return those that have a role."""
-    known = column_names(source)
-    asked = {**roles, "--variables": variables or (), "--exclude": exclude or (), **(others or {})}
-    for option, names in asked.items():
-        _check_named(option, names, known, source)
-    return dict.fromkeys(name for names in roles.values() for name in names)
-
-
-def _others(names: Sequence[str], taken: Collection[str]) -> list[str]:
-    """Return the columns that have no role."""
-    return [name for name in names if name not in taken]
-
-
-def _unfit(schema: Any, names: Sequence[str]) -> list[str]:
-    """Return the columns whose type a variable cannot have; a schema may lack some."""
-    import pyarrow as pa  # noqa: PLC0415  pyarrow loads when a file is read
-
-    types = {field.name: field.type for field in schema}
-    return [
-        name
-        for name in names
-        if name in types and (pa.types.is_nested(types[name]) or pa.types.is_binary(types[name]))
-    ]
-
-
-def _known_types(source: Source) -> Any:
-    """Return the types that are known before a file is read: of text none, of JSON a few."""
-    from varcal._files.streams import common_types  # noqa: PLC0415  pyarrow is slow to load
-
-    if source.format in DELIMITERS:
-        return ()
-    if source.format == "jsonl":
-        with reading(source):
-            return read_json(next(json_blocks(source), b"")).schema
-    return common_types([source], column_names(source))
 
 
 def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None:
@@ -295,8 +236,24 @@ def one_label(text: str | None, column: Any) -> Hashable:
     return None if labels is None else labels[0]
 
 
-def _check_named(option: str, names: Sequence[str], known: Sequence[str], source: Source) -> None:
-    for name in names:
-        if name not in known:
-            error = no_column(name, known, source)
-            raise error.reworded(f"{error.message} ({option})")
+@contextmanager
+def naming_columns(given: Mapping[str, Any], prob: Sequence[str] | None = None) -> Iterator[None]:
+    """Add to the options in messages the columns that they name.
+
+    Parameters
+    ----------
+    given : mapping
+        The options.
+    prob : sequence of str, optional
+        The names of sets of probabilities, if --prob does not give columns alone.
+    """
+    try:
+        yield
+    except InputError as error:
+        names = option_names() | {"y": f"the label column {given['label']!r}"}
+        if not error.message.startswith(("p '", 'p "')):  # which already names a column
+            names["p"] = f"--prob {', '.join(map(repr, prob or given['prob']))}"
+        options = {"sample_weight": "weight", "groups": "group", "time": "time", "blocks": "blocks"}
+        for argument, option in options.items():
+            names[argument] = f"--{option} {given.get(option)!r}"
+        raise InputError(*error.spelled(names, option_text)) from None

@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+import varcal as vc
 from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, as_labels, one_label, roles_of, rows_in_place
-from varcal.cli._program import say
-from varcal.cli._spelling import naming_columns
+from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
+from varcal.cli._program import print_json, say
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from varcal._evidence.roles import Roles
     from varcal._monitor.monitor import Monitor
 
 #: The exit code of an alarm that nobody has acknowledged.
 ALARM = 4
 
 _state = click.argument("state", metavar="STATE.json")
-_note = click.option("--note", default="", metavar="TEXT", help="What to write into the log.")
+_note = click.option("--note", metavar="TEXT", help="What to write into the log.")
+_LIMIT = "The largest gap that is not a fault."
+_EVENTS = click.Choice(["both", "correct", "positive", "classwise"])
+_EVENT = "The claims to watch; by default all, with more than ten classes the confidence."
+_ALPHA = "The largest probability of ever raising a false alarm; 0.05 by default."
+_ARL = "Instead of --alpha: the smallest mean number of batches until a false alarm."
+_REFERENCE = "FILE is a period that counts as normal: gaps may be as they are there."
+_ID = "Name of the batch, such as its date; ids must increase. By default the name of FILE."
 
 
 @click.group(short_help="Watch calibration batch by batch.")
@@ -41,50 +47,19 @@ def monitor() -> None:
 
 @monitor.command(cls=options.EachOnce)
 @_state
-@options.files
-@options.label
-@options.prob
+@options.rows
 @options.variables
 @options.exclude
-@click.option(
-    "--limit",
-    callback=options.size,
-    default="2%",
-    show_default=True,
-    metavar="SIZE",
-    help="The largest gap that is not a fault.",
-)
-@click.option(
-    "--alpha",
-    type=float,
-    help="The largest probability of ever raising a false alarm; 0.05 by default.",
-)
-@click.option(
-    "--arl",
-    type=float,
-    metavar="BATCHES",
-    help="Instead of --alpha: the smallest mean number of batches until a false alarm.",
-)
-@click.option(
-    "--event",
-    type=click.Choice(["both", "correct", "positive", "classwise"]),
-    help="The claims to watch; by default all, with more than ten classes the confidence.",
-)
-@click.option(
-    "--reference",
-    is_flag=True,
-    help="FILE is a period that counts as normal: gaps may be as they are there.",
-)
+@click.option("--limit", callback=options.size, default="2%", metavar="SIZE", help=_LIMIT)
+@click.option("--alpha", type=float, help=_ALPHA)
+@click.option("--arl", type=float, metavar="BATCHES", help=_ARL)
+@click.option("--event", type=_EVENTS, help=_EVENT)
+@click.option("--reference", is_flag=True, help=_REFERENCE)
 @options.weight
-@click.option(
-    "--weight-cap", type=float, metavar="NUMBER", help="The largest weight that a row can have."
-)
+@click.option("--weight-cap", type=float, metavar="NUMBER", help="The largest weight of a row.")
 @options.group
-@options.classes
-@options.pos_label
-@options.drop_unlabelled
-@options.format_option
-@options.dialect
+@options.labels
+@options.how_read
 def init(**given: Any) -> None:
     """Start a monitor: choose bins from FILE, and write STATE.json.
 
@@ -96,59 +71,39 @@ def init(**given: Any) -> None:
       varcal monitor init state.json q1.parquet --label y --prob p --reference
       varcal monitor init state.json may.csv --label y --prob p --arl 20000
     """
+    state, event = given["state"], given.pop("event")
     rows = rows_in_place(
-        Files.of(given, given["state"]),
-        roles_of(given),
-        given["variables"],
-        given["exclude"],
+        Files.of(given, state), roles_of(given), given["variables"], given["exclude"]
     )
     with rows as (data, labels), naming_columns(given):
-        from varcal._evidence.collect import make_bins  # noqa: PLC0415  slow, and not needed to refuse
-        from varcal._input.predictions import ALL  # noqa: PLC0415
-        from varcal._monitor.monitor import Monitor  # noqa: PLC0415
-
-        bins = make_bins(
+        settings = settings_of(given, data, labels)
+        settings |= {"X": given["variables"]} if given["variables"] else {}
+        bins = vc.make_bins(
             given["label"],
             list(given["prob"]),
-            given["variables"] or ALL,
-            data=data,
-            events=None if given["event"] is None else [given["event"]],
-            classes=as_labels(given["classes"], labels),
-            pos_label=one_label(given["pos_label"], labels),
-            sample_weight=given["weight"],
-            groups=given["group"],
-            unlabelled="drop" if given["drop_unlabelled"] else "raise",
+            events=None if event is None else [event],
             monitor=given["limit"],
             weight_cap=given["weight_cap"],
+            **settings,
         )
-        made = Monitor(
-            bins,
-            alpha=given["alpha"],
-            arl=given["arl"],
-            event=given["event"],
-            reference=data if given["reference"] else None,
+        reference = data if given["reference"] else None
+        found = vc.Monitor(
+            bins, alpha=given["alpha"], arl=given["arl"], event=event, reference=reference
         )
-    made.save(given["state"])
-    for note in made.notes:
+    found.save(state)
+    for note in found.notes:
         say("note", note)
-    print(
-        f"watching {len(made._cells)} cells along {len(made._cells.variables)} variables: "
-        f"{', '.join(made._cells.variables)} → {given['state']}"
-    )
+    names = found._cells.variables
+    what = f"{len(found._cells)} cells along {len(names)} variables: {', '.join(names)}"
+    print(f"watching {what} → {state}")
 
 
 @monitor.command(cls=options.EachOnce)
 @_state
 @options.files
-@click.option(
-    "--id",
-    metavar="ID",
-    help="Name of the batch, such as its date; ids must increase. By default the name of FILE "
-    "without its extension.",
-)
-@options.format_option
-@options.dialect
-@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
+@click.option("--id", metavar="ID", help=_ID)
+@options.how_read
+@options.report
 @options.as_json
 @click.pass_context
 def update(ctx: click.Context, /, **given: Any) -> None:
@@ -167,24 +122,35 @@ def update(ctx: click.Context, /, **given: Any) -> None:
       varcal monitor update state.json 'workers/*.json' --id 2026-11-16
       varcal monitor update state.json day.csv --id 2026-11-16 -o monitor.html
     """
-    _check_report(given["output"], given["state"], *given["files"])
-    id = _id(given)
+    names, id = given["files"], given["id"]
+    paths = [Path(path) for name in names for path in (sorted(glob(name)) or [name])]
+    _check_report(given["output"], given["state"], *paths)
+    if id is None:
+        if len(names) > 1 or names[0] == "-" or any(mark in names[0] for mark in "*?["):
+            raise InputError("the batch has no name", "give it one: --id 2026-11-16", argument="id")
+        id = Path(Path(names[0]).name.removesuffix(".gz")).stem
     from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
 
-    with monitor_in_turn(given["state"]) as found, ExitStack() as stack:
-        status = found.update(_batch(found, given, stack), id=id)
-        if given["output"]:  # before the state is written: if it fails, the batch is not counted
-            found.report(given["output"])
-    _tell(found, as_json=given["as_json"], prefix=f"{id}: ")
-    ctx.exit(ALARM if status.alarm and not status.acknowledged else 0)
+    try:
+        with monitor_in_turn(given["state"]) as found, ExitStack() as stack:
+            found.update(_batch(found, given, paths, stack), id=id)
+            if given["output"]:  # if it fails, the state is not written and the batch not counted
+                found.report(given["output"])
+    except InputError as error:
+        for option in ("--drop-unlabelled", "--classes"):
+            if option in error.hint:
+                hint = f"{error.hint}; {option} is an option of varcal monitor init"
+                raise InputError(error.message, hint) from None
+        raise
+    _tell(ctx, found, as_json=given["as_json"], prefix=f"{id}: ")
 
 
 @monitor.command(cls=options.EachOnce)
 @_state
-@click.option("-o", "--output", metavar="REPORT", help="Write a report: .html, .md or .json.")
+@options.report
 @options.as_json
 @click.pass_context
-def report(ctx: click.Context, /, **given: Any) -> None:
+def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool) -> None:
     """Say how things are, and write a report.
 
     Exit codes as those of update.
@@ -194,21 +160,19 @@ def report(ctx: click.Context, /, **given: Any) -> None:
       varcal monitor report state.json
       varcal monitor report state.json -o monitor.html
     """
-    _check_report(given["output"], given["state"])
+    _check_report(output, state)
     from varcal._saved.load import load_kind  # noqa: PLC0415  slow to load
 
-    found = load_kind(given["state"], "monitor")
-    if given["output"]:
-        found.report(given["output"])
-    _tell(found, as_json=given["as_json"])
-    status = found.status
-    ctx.exit(ALARM if status.alarm and not status.acknowledged else 0)
+    found = load_kind(state, "monitor")
+    if output:
+        found.report(output)
+    _tell(ctx, found, as_json=as_json)
 
 
 @monitor.command(cls=options.EachOnce)
 @_state
 @_note
-def acknowledge(state: str, note: str) -> None:
+def acknowledge(state: str, note: str | None) -> None:
     """Say that an alarm is known: updates no longer exit with 4 because of it.
 
     \b
@@ -218,14 +182,14 @@ def acknowledge(state: str, note: str) -> None:
     from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
 
     with monitor_in_turn(state) as found:
-        found.acknowledge(note)
+        found.acknowledge(note or "")
     print(found.status)
 
 
 @monitor.command(cls=options.EachOnce)
 @_state
 @_note
-def reset(state: str, note: str) -> None:
+def reset(state: str, note: str | None) -> None:
     """Start over without evidence; the history is kept.
 
     \b
@@ -235,95 +199,41 @@ def reset(state: str, note: str) -> None:
     from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
 
     with monitor_in_turn(state) as found:
-        found.reset(note)
+        found.reset(note or "")
     print(found.status)
 
 
-def _id(given: dict[str, Any]) -> str:
-    """Return the id of a batch: the one that is given, or the name of its only file."""
-    if given["id"] is not None:
-        return str(given["id"])
-    names = given["files"]
-    if len(names) > 1 or names[0] == "-" or any(mark in names[0] for mark in "*?["):
-        raise InputError("the batch has no name", "give it one: --id 2026-11-16", argument="id")
-    return Path(Path(names[0]).name.removesuffix(".gz")).stem
-
-
-def _check_report(path: str | None, *others: str) -> None:
+def _check_report(path: str | None, *others: str | Path) -> None:
     """Refuse a report that cannot be written, or that would replace the state or the batch."""
-    if not path:
-        return
-    options.check_output(path, options.REPORTS)
-    refuse_input(path, "an input file", *_paths(others))
+    if path:
+        options.check_output(path, options.REPORTS)
+        refuse_input(path, "an input file", *others)
 
 
-def _batch(found: Monitor, given: dict[str, Any], stack: ExitStack) -> Any:
+def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: ExitStack) -> Any:
     """Return the sums that files hold, or their rows."""
     # The name of a format says that these are rows.
-    paths = _paths_of_sums(given["files"]) if given["format"] is None else []
-    if paths:
+    sums = [path for path in paths if given["format"] is None and _holds_sums(path)]
+    if sums:
         from varcal._saved.load import load_kind  # noqa: PLC0415  slow to load
 
-        return sum(load_kind(path, "collected statistics") for path in paths)
+        rows = [path for path in paths if path not in sums]
+        if rows:
+            raise InputError(
+                f"{str(sums[0])!r} holds sums and {str(rows[0])!r} rows", "give files of one kind"
+            )
+        return sum(load_kind(path, "collected statistics") for path in sums)
     roles = found.bins.roles
-    columns = {"--label": [roles.y], "--prob": roles.p}
-    columns |= {"--weight": [roles.sample_weight]} if roles.sample_weight else {}
-    columns |= {"--group": [roles.groups]} if roles.groups else {}
-    stack.enter_context(_pointing_to_init())
-    stack.enter_context(naming_columns(_named(roles)))
-    data, _ = stack.enter_context(
-        rows_in_place(Files.of(given, given["state"]), columns, list(roles.v))
-    )
-    return data
-
-
-@contextmanager
-def _pointing_to_init() -> Iterator[None]:
-    """Say which options of a hint are those of `init`, as `update` does not have them."""
-    try:
-        yield
-    except InputError as error:
-        for option in ("--drop-unlabelled", "--classes"):
-            if option in error.hint:
-                hint = f"{error.hint}; {option} is an option of varcal monitor init"
-                raise InputError(error.message, hint) from None
-        raise
-
-
-def _named(roles: Roles) -> dict[str, Any]:
-    """Return the columns as the options of `init` named them."""
-    return {
-        "label": roles.y,
-        "prob": roles.p,
-        "weight": roles.sample_weight,
-        "group": roles.groups,
-    }
-
-
-def _paths_of_sums(names: tuple[str, ...]) -> list[Path]:
-    """Return the files if they hold collected statistics; refuse a mixture with rows."""
-    paths = _paths(names)
-    sums = [path for path in paths if _holds_sums(path)]
-    if sums and len(sums) < len(paths):
-        rows = next(path for path in paths if path not in sums)
-        raise InputError(
-            f"{str(sums[0])!r} holds sums and {str(rows)!r} rows", "give files of one kind"
-        )
-    return sums
-
-
-def _paths(names: tuple[str, ...]) -> list[Path]:
-    """Return the files that names and patterns stand for."""
-    from glob import glob  # noqa: PLC0415
-
-    return [Path(path) for name in names for path in (sorted(glob(name)) or [name])]
+    unit, weight = roles.groups, roles.sample_weight
+    columns = {"label": roles.y, "prob": roles.p, "weight": weight, "group": unit}
+    stack.enter_context(naming_columns(columns))
+    files = Files.of(given, given["state"])
+    return stack.enter_context(rows_in_place(files, roles_of(columns), list(roles.v)))[0]
 
 
 def _holds_sums(path: Path) -> bool:
-    if path.suffix.lower() == ".json":
-        return True
     if path.suffix.lower() != ".parquet" or not path.is_file():
-        return False
+        return path.suffix.lower() == ".json"
     from pyarrow import ArrowException, parquet  # noqa: PLC0415
 
     try:
@@ -332,10 +242,11 @@ def _holds_sums(path: Path) -> bool:
         return False  # reading it as rows will say what is wrong
 
 
-def _tell(found: Monitor, *, as_json: bool, prefix: str = "") -> None:
+def _tell(ctx: click.Context, found: Monitor, *, as_json: bool, prefix: str = "") -> None:
+    """Print the status, and exit with 4 on an alarm that nobody has acknowledged."""
+    status = found.status
     if as_json:
-        import json  # noqa: PLC0415  only --json needs it
-
-        print(json.dumps(found.status.to_dict(), allow_nan=False, ensure_ascii=False))
+        print_json(status.to_dict())
     else:
-        print(f"{prefix}{found.status}")
+        print(f"{prefix}{status}")
+    ctx.exit(ALARM if status.alarm and not status.acknowledged else 0)

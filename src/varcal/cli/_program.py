@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import codecs
-import os
-import re
 import sys
 import warnings
 from typing import Any, NoReturn
@@ -12,32 +10,36 @@ from typing import Any, NoReturn
 import click
 
 from varcal._version import __version__
-from varcal.cli._spelling import OPTIONS, option_text
-from varcal.exceptions import InputError, VarcalError, VarcalWarning, nearest
+from varcal.exceptions import InputError, VarcalError, VarcalWarning, python_setting
 
 #: The width that all output fits in.
 WIDTH = 80
-#: Exit codes.
-BAD_INPUT, OUR_BUG, INTERRUPTED, BROKEN_PIPE = 2, 3, 130, 141
+#: Exit codes; a command has its own for gates and alarms.
+BAD_INPUT, OUR_BUG, INTERRUPTED = 2, 3, 130
+#: Arguments of the library whose options have other names.
+_OTHER_NAMES = {
+    "y": "--label",
+    "p": "--prob",
+    "v": "--variables",
+    "X": "--variables",
+    "sample_weight": "--weight",
+    "groups": "--group",
+    "monitor": "--limit",
+    "unlabelled": "--drop-unlabelled",
+    "out": "--output",
+    "data": "the file",
+}
+#: Characters of our output that some encodings lack, and what replaces them.
+_PLAIN = str.maketrans("−–·×▲▼", "--|x^v") | str.maketrans(
+    {"±": "+-", "…": "...", "→": "->", "≤": "<=", "≥": ">="}
+)
 
 
 class _Commands(click.Group):
     """A group of commands whose errors are one readable message and an exit code."""
 
-    def invoke(self, ctx: click.Context) -> Any:
-        try:
-            try:
-                return super().invoke(ctx)
-            finally:
-                sys.stdout.flush()
-        except BrokenPipeError:
-            # What is still buffered goes nowhere. Click would exit with 1: here a failed gate.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            ctx.exit(BROKEN_PIPE)
-
     def main(self, *args: Any, **kwargs: Any) -> NoReturn:
-        _write_in_any_encoding()
-        _show_warnings()
+        _prepare_streams()
         kwargs = {"prog_name": "varcal"} | kwargs | {"standalone_mode": False}
         try:
             code = super().main(*args, **kwargs)
@@ -49,21 +51,10 @@ class _Commands(click.Group):
         sys.exit(code if isinstance(code, int) else 0)
 
 
-def _code_of(error: Exception) -> int:
-    """Say what is wrong, and return the exit code."""
-    if isinstance(error, InputError):
-        return _fail(*error.spelled(OPTIONS, option_text))
-    if isinstance(error, VarcalError):
-        return _fail(error.message, error.hint)
-    if isinstance(error, click.ClickException):
-        return _fail(*_usage(error))
-    import traceback  # noqa: PLC0415  only a bug needs it
-
-    traceback.print_exception(error)
-    return _fail("this is a bug in varcal", "please report it with the lines above", OUR_BUG)
+_SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 
 
-@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(__version__, "-V", "--version", message="varcal %(version)s")
 def main() -> None:
     """Show where along a variable a classifier's confidence is wrong, and repair it.
@@ -73,7 +64,7 @@ def main() -> None:
       varcal demo                                see it work on census data
       varcal audit preds.csv --label y --prob p  rank all other columns
       varcal slices preds.csv --label y --prob p search combinations of columns
-      varcal calibrate cal.csv --label y --prob p --variables age -o cal.json
+      varcal calibrate cal.csv --label y --prob p -o cal.json
       varcal apply cal.json new.csv -o calibrated.csv
       varcal compare test.csv --label y --prob p --prob p_calibrated
       varcal monitor update state.json day.csv   watch batches, exit 4 on alarm
@@ -83,85 +74,87 @@ def main() -> None:
     """
 
 
-def _fail(message: str, hint: str, code: int = BAD_INPUT) -> int:
-    say("error", message)
-    if hint:
-        say("hint", hint)
-    return code
-
-
 def say(kind: str, message: str) -> None:
     """Write a message to standard error: in logs one line, on a terminal broken between words."""
     line = f"{kind}: {message}"
     if sys.stderr.isatty():
         import textwrap  # noqa: PLC0415  only terminals need it
 
-        lines = textwrap.wrap(
-            line,
-            WIDTH,
-            subsequent_indent=" " * (len(kind) + 2),
-            break_long_words=False,
-            break_on_hyphens=False,
-        )
-        line = "\n".join(lines)
+        indent = " " * (len(kind) + 2)
+        whole = {"break_long_words": False, "break_on_hyphens": False}
+        line = textwrap.fill(line, WIDTH, subsequent_indent=indent, **whole)  # type: ignore[arg-type]
     print(line, file=sys.stderr)
 
 
-def _usage(error: click.ClickException) -> tuple[str, str]:
-    """Return the message and the hint of an error in the arguments."""
-    context = getattr(error, "ctx", None)
-    path = context.command_path if context is not None else "varcal"
-    message, _, near = error.format_message().rstrip(".?)").partition(" Did you mean ")
-    if isinstance(error, click.NoSuchOption):
-        known = [] if context is None else [o for p in context.command.params for o in p.opts]
-        message, near = f"no option {error.option_name}", nearest(error.option_name, known) or ""
-    missing = re.fullmatch(r"No such command '(.*)'", message)
-    if missing is not None and context is not None:  # older versions of click suggest nothing
-        similar = nearest(missing[1], context.command.list_commands(context))
-        near = repr(similar) if similar else ""
-    hint = f"did you mean {near}?" if near else f"{path} --help shows the options and examples"
-    return message.rstrip("."), hint
+def print_json(value: object) -> None:
+    """Write a document to standard output."""
+    import json  # noqa: PLC0415  only --json needs it
+
+    print(json.dumps(value, allow_nan=False, ensure_ascii=False))
 
 
-def _show_warnings() -> None:
-    """Show varcal's own warnings in one line each, and no others unless asked for with -W."""
-    if not sys.warnoptions:
+def _code_of(error: Exception) -> int:
+    """Say what is wrong, and return the exit code."""
+    code = BAD_INPUT
+    if isinstance(error, InputError):
+        message, hint = error.spelled(option_names(), option_text)
+    elif isinstance(error, VarcalError):
+        message, hint = error.message, error.hint
+    elif isinstance(error, click.ClickException):
+        path = getattr(getattr(error, "ctx", None), "command_path", "varcal")
+        message = error.format_message().rstrip(".")
+        hint = f"{path} --help shows the options and examples"
+    else:
+        import traceback  # noqa: PLC0415  only a bug needs it
+
+        traceback.print_exception(error)
+        message, hint = "this is a bug in varcal", "please report it with the lines above"
+        code = OUR_BUG
+    say("error", message)
+    if hint:
+        say("hint", hint)
+    return code
+
+
+def option_names() -> dict[str, str]:
+    """Return the option of every argument of the library that the command line can set."""
+    found, commands = dict(_OTHER_NAMES), list(main.commands.values())
+    for command in commands:
+        commands += getattr(command, "commands", {}).values()
+        options = [option for option in command.params if isinstance(option, click.Option)]
+        found |= {str(option.name): max(option.opts, key=len) for option in options}
+    return found
+
+
+def option_text(name: str, value: object) -> str:
+    """Write a setting as it is given on the command line.
+
+    >>> option_text("unlabelled", "drop"), option_text("classes", ["a", "b"])
+    ('--drop-unlabelled', '--classes a,b')
+    """
+    option = option_names().get(name)
+    if option is None:
+        return python_setting(name, value)
+    if value is None or value is True or name == "unlabelled":
+        return option
+    if isinstance(value, list | tuple):
+        value = ",".join(map(str, value))
+    return f"{option} {'…' if value is ... else value}"
+
+
+def _prepare_streams() -> None:
+    """Show our own warnings in one line each, and write signs that an encoding lacks in ASCII."""
+    if not sys.warnoptions:  # with -W the user chooses
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", VarcalWarning)
+    warnings.showwarning = lambda message, *_, **__: say("warning", str(message))
 
-    def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        say("warning", str(message))
+    def plain(error: UnicodeError) -> tuple[str, int]:
+        assert isinstance(error, UnicodeEncodeError)
+        lacking = error.object[error.start : error.end].translate(_PLAIN)
+        return lacking.encode("ascii", "replace").decode(), error.end
 
-    warnings.showwarning = show
-
-
-# The characters of our output beyond ASCII, and what replaces them in encodings without them.
-_PLAIN = {
-    "−": "-",
-    "–": "-",
-    "·": "|",
-    "×": "x",
-    "±": "+-",
-    "…": "...",
-    "→": "->",
-    "≤": "<=",
-    "≥": ">=",
-    "▲": "^",
-    "▼": "v",
-}
-
-
-def _write_in_any_encoding() -> None:
-    """Let output streams replace characters that their encoding lacks, instead of failing."""
-    codecs.register_error("varcal.plain", _plain)
+    codecs.register_error("varcal.plain", plain)
     for stream in (sys.stdout, sys.stderr):
-        try:
-            "".join(_PLAIN).encode(stream.encoding)
-        except UnicodeEncodeError:
-            stream.reconfigure(errors="varcal.plain")  # type: ignore[union-attr]
-
-
-def _plain(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeEncodeError)
-    lacking = error.object[error.start : error.end]
-    return "".join(_PLAIN.get(character, "?") for character in lacking), error.end
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="varcal.plain")

@@ -4,63 +4,44 @@ from __future__ import annotations
 
 import sys
 import time
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from varcal._text.numbers import count
+import varcal as vc
+from varcal._text.numbers import count, interval, level_text, p_equation, signed
 from varcal._text.progress import waiting
 from varcal.cli import _options as options
-from varcal.cli._gates import GATE_FAILED, SLICE
-from varcal.cli._input_files import Files, roles_of, rows_in_place, settings_of
-from varcal.cli._spelling import naming_columns
+from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
+from varcal.cli._program import WIDTH, print_json
 
 if TYPE_CHECKING:
     from varcal._slices.slices_result import Slices
+    from varcal._surfaces.predictable_result import PredictableGap
 
-OUTPUTS = (".json", ".md")
+_AFTER = "Take off what is known: the average gap, or the gaps along single variables."
+_DRAWS = "Simulated sets of outcomes; no p-value is below 1 / (draws + 1)."
 
 
 @click.command(cls=options.EachOnce)
-@options.files
-@options.label
-@options.prob
+@options.rows
 @options.variables
 @options.exclude
-@options.several_names(
-    "--include", help="Columns to search although they look like identifiers or constants."
-)
-@click.option(
-    "--max-depth",
-    type=click.IntRange(1, 3),
-    default=3,
-    show_default=True,
-    help="Variables of a slice at most.",
-)
-@click.option(
-    "--after",
-    type=click.Choice(["average", "single"]),
-    help="Take off what is known: the overall gap, or the gaps along single variables.",
-)
-@click.option(
-    "--draws",
-    type=click.IntRange(min=19),
-    default=99,
-    show_default=True,
-    help="Simulated sets of outcomes; no p-value is below 1 / (draws + 1).",
-)
+@options.several_names("--include", help="Columns to search although they look like ids.")
+@click.option("--max-depth", type=click.IntRange(1, 3), default=3, help="Variables of a slice.")
+@click.option("--after", type=click.Choice(["average", "single"]), help=_AFTER)
+@click.option("--draws", type=click.IntRange(19), default=99, help=_DRAWS)
 @click.option("--number", is_flag=True, help="Also say how much of the gap can be predicted.")
 @options.weight
-@options.event("both", "correct", "positive", "classwise")
-@options.claim
-@options.classes
-@options.drop_unlabelled
+@options.group
+@options.level
+@options.labels
 @options.from_logits
-@options.format_option
-@options.dialect
+@options.how_read
 @click.option("-o", "--output", metavar="FILE", help="Write the slices: .json or .md.")
 @options.as_json
-@click.option("--fail-on", type=click.Choice([SLICE]), help="Fail if a slice is clearly off.")
+@click.option("--fail-on", type=click.Choice(["slice"]), help="Fail if a slice is clearly off.")
 @click.pass_context
 def slices(ctx: click.Context, /, **given: Any) -> None:
     """Find the slices of several variables where a model is most wrong.
@@ -79,9 +60,9 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
       varcal slices preds.csv --label y --prob p --fail-on slice -o slices.json
     """
     start = time.perf_counter()
-    output = given["output"]
+    output, as_json, after = given["output"], given["as_json"], given["after"]
     if output:
-        options.check_output(output, OUTPUTS)
+        options.check_output(output, (".json", ".md"))
     rows = rows_in_place(
         Files.of(given, output),
         roles_of(given),
@@ -91,54 +72,59 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     )
     number = None
     with rows as (data, labels), naming_columns(given), waiting("Searching"):
-        from varcal._input.predictions import ALL  # noqa: PLC0415
-        from varcal._slices.slices import slices as run  # noqa: PLC0415  slow to load
-
-        columns = (given["label"], list(given["prob"]), given["variables"] or ALL)
+        columns = (given["label"], list(given["prob"]))
         settings = settings_of(given, data, labels)
-        found = run(
-            *columns,
-            max_depth=given["max_depth"],
-            after=given["after"],
-            draws=given["draws"],
-            **settings,
-        )
+        settings |= {"X": given["variables"]} if given["variables"] else {}
+        depth, draws = given["max_depth"], given["draws"]
+        found = vc.slices(*columns, max_depth=depth, after=after, draws=draws, **settings)
         if given["number"]:
-            from varcal._surfaces.predictable import predictable_gap  # noqa: PLC0415
-
-            # Beyond something, the scan tests another hypothesis.
-            scan = found if given["after"] is None else None
-            number = predictable_gap(*columns, slices=scan, **settings)
+            # After something is taken off, the search tests another hypothesis.
+            same = found if after is None else None
+            number = vc.predictable_gap(*columns, slices=same, **settings)
     if output and output.lower().endswith(".json"):
         found.save(output)
     elif output:
         from varcal._files.atomic import write_whole  # noqa: PLC0415
-        from varcal._report.slices_markdown import slices_markdown  # noqa: PLC0415
+        from varcal._report.intersections import slices_markdown  # noqa: PLC0415
 
         write_whole(output, slices_markdown(found, number))
-    passed = given["fail_on"] is None or not len(found)
-    if given["as_json"]:
-        import json  # noqa: PLC0415  only --json needs it
-
+    failed = bool(given["fail_on"] and len(found))
+    if as_json:
         more: dict[str, Any] = {} if number is None else {"predictable": number.to_dict()}
-        if given["fail_on"]:
-            more["passed"] = passed
-        print(json.dumps(found.to_dict() | more, allow_nan=False, ensure_ascii=False))
+        more |= {"passed": not failed} if given["fail_on"] else {}
+        print_json(found.to_dict() | more)
     else:
-        from varcal.cli._slices_text import slices_lines  # noqa: PLC0415
-
-        print("\n".join(slices_lines(found, number)) + "\n")
+        print("\n".join(_lines(found, number)) + "\n")
     if given["fail_on"]:
-        print(_gate(found), file=sys.stderr if given["as_json"] else sys.stdout)
-    if not given["as_json"]:
+        what = count(len(found), "slice") if failed else "no slice"
+        line = f"{'FAILED' if failed else 'PASSED'}  {what} clearly off (--fail-on slice)"
+        print(line, file=sys.stderr if as_json else sys.stdout)
+    if not as_json:
         what = f"{count(found.n, 'row')}, {count(found.n_variables, 'variable')}"
         took = f"{time.perf_counter() - start:.1f}s"
         print(f"{what} in {took}" + (f" → {output}" if output else ""))
-    ctx.exit(0 if passed else GATE_FAILED)
+    ctx.exit(int(failed))
 
 
-def _gate(found: Slices) -> str:
-    """Say in one line whether the gate is passed."""
+def _lines(found: Slices, number: PredictableGap | None) -> list[str]:
+    """Return the slices as sentences, and what was searched."""
+    head = f"{count(len(found), 'slice').upper()} CLEARLY OFF" if len(found) else "NO SLICE FOUND"
+    searched = f"{count(found.n_variables, 'variable')} and {count(found.n, 'row')} searched"
+    lines = [f"{head}  {searched} ({p_equation(found.p_value)})", ""]
+    for k, one in enumerate(found, 1):
+        lines += wrap(one.sentence, WIDTH, initial_indent=f"{k:3}  ", subsequent_indent="     ")
+        more = f"gap {signed(one.gap)} ({interval(one.low, one.high)}), "
+        lines.append(f"     {more}{p_equation(one.p_adjusted)}")
     if not len(found):
-        return "PASSED  no slice clearly off (--fail-on slice)"
-    return f"FAILED  {count(len(found), 'slice')} clearly off (--fail-on slice)"
+        lines += wrap(found.sentence, WIDTH)
+    if number is not None:
+        lines += ["", *wrap(number.sentence, WIDTH)]
+    note = (
+        f"Intervals ({level_text(found.level)}) and p-values allow for the search; no p-value is "
+        f"below 1 in {found.draws + 1}."
+    )
+    notes = [f"note: {text}" for text in found.notes]
+    if found.left_out:
+        out = "; ".join(f"{name} ({why})" for name, why in found.left_out)
+        notes.append(f"note: not searched: {out}")
+    return [*lines, "", *(line for text in (note, *notes) for line in wrap(text, WIDTH))]

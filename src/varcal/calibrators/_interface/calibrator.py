@@ -83,6 +83,11 @@ class Calibrator(BaseEstimator, ABC):
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
     _uses_groups: ClassVar[bool] = False
+    _fits_one_class: ClassVar[bool] = False
+    #: What happens to a class without rows.
+    _without_rows: ClassVar[str] = (
+        "its calibrated probability is derived from the other classes alone"
+    )
     read_from_file: bool = False
     #: Sums over the calibration rows, by which `predict_proba` recognizes them; not saved.
     _fitted_sums: Floats | None = None
@@ -138,13 +143,16 @@ class Calibrator(BaseEstimator, ABC):
         rows, n_columns = labelled_rows(
             p, y, X, sample_weight, classes, groups, time, blocks, pos_label
         )
-        # Of two classes both are present, or the rows would have been refused.
-        absent = np.flatnonzero(~rows.present()) if rows.n_classes > 2 else np.empty(0, np.intp)
+        absent = np.flatnonzero(~rows.present())
+        if absent.size == rows.n_classes - 1 and not self._fits_one_class:
+            raise InputError(
+                f"y holds only the class {rows.classes[int(rows.y[0])]!r}",
+                "a calibrator needs rows of at least two classes",
+            )
         if absent.size:
             shown = ", ".join(repr(rows.classes[k]) for k in absent[:5])
             warnings.warn(
-                f"no row of class {shown}{' …' if absent.size > 5 else ''}: "
-                "its calibrated probability is derived from the other classes alone",
+                f"no row of class {shown}{' …' if absent.size > 5 else ''}: {self._without_rows}",
                 VarcalWarning,
                 stacklevel=2,
             )

@@ -171,12 +171,6 @@ def labelled_rows(
         instants,
         look_for_blocks=units is None and instants is None and blocks is not False,
     )
-    if rows.present().sum() < 2:
-        only = found[int(codes[0])]
-        raise InputError(
-            f"y holds only the class {only!r}",
-            "a calibrator needs rows of at least two classes",
-        )
     return rows, n_columns
 
 

@@ -16,6 +16,7 @@ from varcal.calibrators._by_score.histogram_binning import HistogramCalibrator, 
 from varcal.calibrators._by_score.isotonic import IsotonicCalibrator, IsotonicMap
 from varcal.calibrators._by_score.platt import PlattCalibrator, PlattMap
 from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
+from varcal.calibrators._by_score.shift import ShiftCalibrator
 from varcal.calibrators._by_score.temperature import TemperatureCalibrator
 from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
 from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
@@ -54,6 +55,7 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
         IsotonicCalibrator,
         PlattCalibrator,
         ScalingBinningCalibrator,
+        ShiftCalibrator,
         TemperatureCalibrator,
         TreeCalibrator,
         VariableCalibrator,
@@ -111,6 +113,7 @@ STATE: dict[str, Any] = {
     "coef_": Floats,
     "intercept_": Floats,
     "factors_": Floats,
+    "shift_": float | Floats,
     "shifts_": Floats,
     "tree_": Node,
     "leaves_": list[Calibrator],

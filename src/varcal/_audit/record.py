@@ -1,0 +1,361 @@
+"""The record of an audit: what the probabilities are of, and one record per variable.
+
+Every screen, page, table, picture, gate and file reads these fields; nothing else holds a figure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from varcal._audit.decision import VERDICTS
+from varcal._inference.measured import Measured
+from varcal._measures.bin_table import BinTable
+from varcal._text.html_tables import Shown
+from varcal._text.numbers import interval, p_text, percent, points, signed
+
+
+def measured_dict(one: Measured) -> dict[str, float | None]:
+    """Return an error in plain Python types; NaN, where it was not tested, as None."""
+    return {name: None if value != value else value for name, value in vars(one).items()}
+
+
+def measured_of(data: Mapping[str, Any]) -> Measured:
+    """Return the error that `measured_dict` described."""
+    return Measured(**{name: math.nan if one is None else one for name, one in data.items()})
+
+
+#: The name of the target "the predicted class is right", with more than two classes.
+TOP_CLASS = "top class"
+#: A figure of a saved record is a share, or missing.
+_LARGEST = 1e3
+
+
+@dataclass(frozen=True, eq=False)
+class Target:
+    """What the probabilities are of, over all rows.
+
+    Attributes
+    ----------
+    name : str
+        "P(churn = Yes)"; with more than two classes "top class" first, then one per class.
+    label : str
+        The class, empty for the top class.
+    sides : tuple of str
+        The names of the predicted sides, such as ("No", "Yes"). Empty for the top class, or if
+        one side has under 1 % of the rows.
+    predicted, observed : float
+        The mean of the probabilities, and how often it happens.
+    gap, gap_low, gap_high, p_value : float
+        Their difference with its interval, and the p-value of no difference.
+    by_score : Measured
+        The expected calibration error: the mean absolute gap over bins of the probability.
+    score : BinTable
+        These bins.
+    events : int
+        Rows of the rarer outcome.
+    limit, limit_reason : float, str
+        The error that matters, and why.
+    """
+
+    name: str
+    label: str
+    sides: tuple[str, ...]
+    predicted: float
+    observed: float
+    gap: float
+    gap_low: float
+    gap_high: float
+    p_value: float
+    by_score: Measured
+    score: BinTable
+    events: int
+    limit: float
+    limit_reason: str
+
+    @property
+    def few_events(self) -> bool:
+        """Whether there are too few events to call anything fine."""
+        return self.events < FEW_EVENTS
+
+    @property
+    def digits(self) -> int:
+        """The decimals of points and percentages: two where events are rare."""
+        return 2 if min(self.observed, 1 - self.observed) < RARE or self.limit < LIMIT / 2 else 1
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares."""
+        figures = (self.predicted, self.observed, self.gap, self.gap_low, self.gap_high, self.limit)
+        if not all(abs(figure) <= _LARGEST for figure in figures) or self.events < 0:
+            raise ValueError("a figure of a target is missing or too large")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return vars(self) | {
+            "sides": list(self.sides),
+            "by_score": measured_dict(self.by_score),
+            "score": self.score.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Target:
+        """Return the target that `to_dict` described."""
+        more = {
+            "sides": tuple(data["sides"]),
+            "by_score": measured_of(data["by_score"]),
+            "score": BinTable.from_dict(data["score"]),
+        }
+        return cls(**data | more)
+
+
+#: The error that matters by default, and as a share of the rate of the rarer outcome.
+LIMIT, SHARE_OF_RATE = 0.02, 0.2
+#: With fewer events than this the predicted rate counts as well, and nothing is called fine.
+FEW_EVENTS = 10
+#: Below this rate, figures have two decimals, and places show observed over expected events.
+RARE = 0.1
+
+
+def limit_of(
+    predicted: float, observed: float, events: int, limit: float | None, relative: float | None
+) -> tuple[float, str]:
+    """Return the error that matters, and why it is that.
+
+    >>> limit_of(0.4, 0.24, 500, None, None)
+    (0.02, 'the default')
+    >>> limit_of(0.01, 0.009, 90, None, None)[1]
+    "a fifth of the rarer class's rate, 0.90%"
+    >>> limit_of(0.4, 0.24, 500, 0.05, None)
+    (0.05, 'as set')
+    """
+    if limit is not None:
+        return limit, "as set"
+    rarer = observed if observed <= 0.5 else 1 - observed
+    if events < FEW_EVENTS:
+        rarer = max(rarer, predicted if observed <= 0.5 else 1 - predicted)
+    rate = percent(rarer, 2)
+    if relative is not None:
+        return relative * rarer, f"{100 * relative:g}% of the rarer class's rate, {rate}"
+    if 0 < SHARE_OF_RATE * rarer < LIMIT:
+        return SHARE_OF_RATE * rarer, f"a fifth of the rarer class's rate, {rate}"
+    return LIMIT, "the default"
+
+
+@dataclass(frozen=True)
+class Place:
+    """A part of a variable: a level, a range of values, or the missing values.
+
+    Attributes
+    ----------
+    variable, target : str
+        The variable, and what the probabilities are of.
+    text, label : str
+        The part as text ("36 to 60"), and with the name of the variable ("age 36 to 60").
+    side : str
+        The predicted side whose rows these are ("Yes"); empty for all rows of the part.
+    predicted, observed : float
+        Mean probability, and how often it happens.
+    gap, low, high : float
+        The difference of the two, with an interval that holds for all places of all variables.
+    n : int
+        The number of rows.
+    share : float
+        Their share of the weight.
+    worse : bool
+        Whether the gap is larger than what the average of all rows explains.
+    first_bin, last_bin : int
+        The bins that it is made of.
+    """
+
+    variable: str
+    target: str
+    text: str
+    label: str
+    side: str
+    predicted: float
+    observed: float
+    gap: float
+    low: float
+    high: float
+    n: int
+    share: float
+    worse: bool
+    first_bin: int
+    last_bin: int
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the gap is surely not zero."""
+        return self.low > 0 or self.high < 0
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares, or missing."""
+        figures = (self.predicted, self.observed, self.gap, self.low, self.high, self.share)
+        if any(abs(figure) > _LARGEST for figure in figures) or self.n < 0:
+            raise ValueError("a figure of a place is too large, or its rows are negative")
+
+
+@dataclass(frozen=True)
+class TargetFigures:
+    """The errors of one target along a variable.
+
+    Attributes
+    ----------
+    target : str
+        What the probabilities are of.
+    error, uneven : Measured
+        The mean absolute gap over the cells (bins within each predicted side), and the same once
+        the average gap of each side is taken off; each with its own interval.
+    low, high : float
+        Interval of `uneven` that holds for all variables (and targets) at once.
+    """
+
+    target: str
+    error: Measured
+    uneven: Measured
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, repr=False, eq=False)
+class AuditRow(Shown):
+    """The results for one variable.
+
+    Attributes
+    ----------
+    variable, kind : str
+        The variable and its kind.
+    verdict : {"above limit", "may be above", "below limit", "no evidence", "too few rows"}
+        With evidence of uneven error: where its interval lies. Otherwise whether there are enough
+        rows to say.
+    target : str
+        What the probabilities are of; with more than two classes the target that is most off.
+    error : Measured
+        The mean absolute gap over the cells: bins within each predicted side.
+    uneven : Measured
+        The same once the average gap of each side is taken off. Its p-value is for "the gap is
+        the same everywhere within each side" (for all targets).
+    low, high : float
+        Interval of `uneven` that holds for all variables at once; it excludes 0 where `p_holm`
+        is below 1 − level.
+    p_holm, p_bh : float
+        The p-value, adjusted for the number of variables.
+    rank_low, rank_high : int
+        The range of ranks that the interval of `uneven` allows.
+    table : BinTable
+        Rows, says, happens and difference of each bin, over all rows and by predicted side.
+    places : tuple of Place
+        Where it is most clearly wrong, at most two; empty without evidence.
+    missing : float
+        The share of rows whose value is missing.
+    others : tuple of TargetFigures
+        With more than two classes, the other targets.
+    """
+
+    variable: str
+    kind: str
+    verdict: str
+    target: str
+    error: Measured
+    uneven: Measured
+    low: float
+    high: float
+    p_holm: float
+    p_bh: float
+    rank_low: int
+    rank_high: int
+    table: BinTable
+    places: tuple[Place, ...]
+    missing: float
+    others: tuple[TargetFigures, ...] = ()
+
+    @property
+    def place(self) -> Place | None:
+        """The place that is most clearly wrong; None without evidence."""
+        return self.places[0] if self.places else None
+
+    @property
+    def figures(self) -> tuple[TargetFigures, ...]:
+        """The figures of each target, the one of the row first."""
+        own = TargetFigures(self.target, self.error, self.uneven, self.low, self.high)
+        return (own, *self.others)
+
+    @property
+    def n_bins(self) -> int:
+        """The number of bins with rows."""
+        columns = self.table.columns
+        return sum(
+            n > 0 for n, side in zip(columns["n"], columns["side"], strict=True) if side == "all"
+        )
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw what the model says and what happens over the bins.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw the bins of all rows; by default a new figure, with a panel for each
+            predicted side as well.
+        """
+        from varcal._plotting.curve import draw_variable  # noqa: PLC0415
+
+        return draw_variable(self, ax)
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        columns = self.table.columns
+        held = [k for k, n in enumerate(columns["n"]) if n]
+        shown = {
+            "bin": [columns["bin"][k] for k in held],
+            "predicted as": [columns["side"][k] for k in held],
+            "rows": [f"{columns['n'][k]:,}" for k in held],
+            "says": [percent(columns["predicted"][k]) for k in held],
+            "happens": [percent(columns["observed"][k]) for k in held],
+            "difference": [signed(columns["gap"][k]) for k in held],
+        }
+        head = (
+            f"{self.variable}: {self.verdict}, uneven error of {self.target} "
+            f"{points(self.uneven.debiased)} points ({interval(self.low, self.high)}), "
+            f"p {p_text(self.p_holm)} for all variables"
+        )
+        return head, shown, ""
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless the figures are shares, or missing."""
+        figures = [self.missing, *(end for one in self.figures for end in (one.low, one.high))]
+        if any(abs(figure) > _LARGEST for figure in figures):
+            raise ValueError("a figure of a variable is too large")
+        if self.verdict not in VERDICTS or "side" not in self.table.columns:
+            raise ValueError("a row has an unknown verdict, or a table without sides")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return vars(self) | {
+            "error": measured_dict(self.error),
+            "uneven": measured_dict(self.uneven),
+            "table": self.table.to_dict(),
+            "places": [asdict(place) for place in self.places],
+            "others": [
+                vars(one) | {"error": measured_dict(one.error), "uneven": measured_dict(one.uneven)}
+                for one in self.others
+            ],
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> AuditRow:
+        """Return the row that `to_dict` described."""
+        others = tuple(
+            TargetFigures(**one | {name: measured_of(one[name]) for name in ("error", "uneven")})
+            for one in data["others"]
+        )
+        return cls(
+            **data
+            | {
+                "error": measured_of(data["error"]),
+                "uneven": measured_of(data["uneven"]),
+                "table": BinTable.from_dict(data["table"]),
+                "places": tuple(Place(**place) for place in data["places"]),
+                "others": others,
+            }
+        )

@@ -1,0 +1,782 @@
+"""What an audit says first: what is wrong, for whom, how much repair it needs, what to do next.
+
+All sentences of an audit are made here. The page, Markdown, the terminal, notebooks and JSON only
+write them down.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from varcal._audit.decision import (
+    ABOVE,
+    BELOW,
+    CANNOT_TELL,
+    FINDINGS,
+    FINE,
+    MARKS,
+    MAY_BE,
+    NO_EVIDENCE,
+    REPAIR,
+    WATCH,
+    state_of,
+)
+from varcal._audit.ladder import AS_IT_IS, CURVE, RETRAIN, SHIFT, VARIABLES, Ladder, Rung
+from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target
+from varcal._text.numbers import (
+    count,
+    decimals,
+    difference,
+    interval,
+    limit_text,
+    percent,
+    points,
+)
+from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut, listed
+
+if TYPE_CHECKING:
+    from varcal._audit.result import Audit
+
+#: What each repair is, in a few words.
+REPAIRS = {
+    AS_IT_IS: "no repair",
+    SHIFT: "one number added to every score",
+    CURVE: "one curve for every score",
+    VARIABLES: "a correction that reads the columns",
+}
+#: Code and command that learn each repair.
+LINES = {
+    SHIFT: ("vc.calibrators.ShiftCalibrator().fit(p, y{})", "shift"),
+    CURVE: ("vc.BetaCalibrator().fit(p, y{})", "score-curve"),
+    VARIABLES: ("vc.VariableCalibrator().fit(p, y, X{})", "variables"),
+}
+#: Scores are called too extreme or too timid if the correlation of gap and score is at least this.
+CLEAR_TREND = 0.5
+#: The outcome is called a multiple of what the model says from this ratio on.
+CLEAR_RATIO = 1.5
+#: A level that is at most so long, such as 1 or yes, means nothing without its variable.
+SHORT_LEVEL = 3
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure with its interval, and where that lies; `signed` if its sign says something."""
+
+    value: float
+    low: float
+    high: float
+    state: str
+    signed: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Rows for which the model is wrong; the first one is all rows.
+
+    Attributes
+    ----------
+    name, about : Sentence
+        The rows, and in small print their number and predicted side.
+    predicted, observed : float
+        What the model says on average, and how often it happens.
+    gap, low, high : float
+        The difference of the two as they are shown, and its interval.
+    sure : bool
+        Whether the interval excludes 0.
+    after : float or None
+        The difference after the advised repair.
+    ratio : float
+        Observed over expected events.
+    """
+
+    name: Sentence
+    about: Sentence
+    predicted: float
+    observed: float
+    gap: float
+    low: float
+    high: float
+    sure: bool
+    after: float | None
+    ratio: float
+
+
+@dataclass(frozen=True)
+class Step:
+    """One repair of the ladder as it is shown."""
+
+    name: str
+    about: str
+    average: Figure
+    by_score: Figure
+    uneven: Figure
+    along: str
+    n_above: int
+    n_may_be: int
+    log_loss: float
+    accuracy: float
+    advised: bool
+
+
+@dataclass(frozen=True)
+class Todo:
+    """One thing to do: its title, and sentences in which lines to run are `Code`."""
+
+    title: str
+    text: Sentence
+
+
+@dataclass(frozen=True)
+class Screen:
+    """What a reader meets first.
+
+    Attributes
+    ----------
+    verdict, badge : str
+        The decision, and the decision with the advised repair.
+    mark : str
+        Its mark.
+    headline, lede : Sentence
+        The finding in a few words, and in about three sentences.
+    target : Sentence
+        What the probabilities are of.
+    groups : tuple of Group
+        All rows, and for whom the model is wrong.
+    groups_note : Sentence
+        How to read them, or that no single group is certain.
+    steps : tuple of Step
+        The ladder; empty if it was not judged.
+    after : str
+        The repair of the column "after", or empty.
+    limit : Sentence
+        The limit and why it is that.
+    ladder_note : Sentence
+        How the ladder was judged, or why there is none.
+    todos : tuple of Todo
+        What to do next.
+    suspicions : tuple of Sentence
+        What may be wrong with the input.
+    combinations : Sentence
+        What was found over several variables at once; empty if that was not asked for.
+    digits : int
+        Decimals of points and percentages.
+    rare : bool
+        Whether observed over expected events is shown.
+    """
+
+    verdict: str
+    badge: str
+    mark: str
+    headline: Sentence
+    lede: Sentence
+    target: Sentence
+    groups: tuple[Group, ...]
+    groups_note: Sentence
+    steps: tuple[Step, ...]
+    after: str
+    limit: Sentence
+    ladder_note: Sentence
+    todos: tuple[Todo, ...]
+    suspicions: tuple[Sentence, ...]
+    combinations: Sentence
+    digits: int
+    rare: bool
+
+
+def screen_of(audit: Audit, ladder: Ladder | None) -> Screen:
+    """Decide what an audit says first; without a ladder nothing is advised."""
+    return _Writer(audit, ladder).screen()
+
+
+def name_of(target: Target) -> Sentence:
+    """Name a target; the label comes from the data."""
+    if target.name == TOP_CLASS:
+        return Sentence.of("the predicted class")
+    return Sentence.of(Named(cut(target.name)))
+
+
+def side_of(gap: float, target: str = "") -> str:
+    """Name the sign of a gap: too high, too low; of the predicted class too sure, not sure enough.
+
+    >>> side_of(0.1), side_of(-0.1), side_of(0.1, "top class")
+    ('too high', 'too low', 'too sure')
+    """
+    if target == TOP_CLASS:
+        return "too sure" if gap > 0 else "not sure enough"
+    return "too high" if gap > 0 else "too low"
+
+
+def place_name(place: Place) -> Sentence:
+    """Name a place: a telling level by itself, anything else with its variable."""
+    if place.label != f"{place.variable}: {place.text}" or len(place.text) <= SHORT_LEVEL:
+        return Sentence.of(Named(cut(place.label)))
+    return Sentence.of(Named(cut(place.variable)), " ", Named(cut(place.text)))
+
+
+def among(place: Place) -> Sentence:
+    """Say of which predicted side a place is; empty if of both."""
+    if not place.side:
+        return Sentence()
+    return Sentence.of("among those predicted ", Named(cut(place.side)))
+
+
+class _Writer:
+    """Writes the sentences of one audit."""
+
+    def __init__(self, audit: Audit, ladder: Ladder | None) -> None:
+        self.audit, self.ladder = audit, ladder
+        self.target = _worst_target(audit)
+        self.digits = self.target.digits
+        self.limit = limit_text(self.target.limit)
+        self.above = [row for row in audit.rows if row.verdict == ABOVE]
+        self.found = [row for row in audit.rows if row.verdict in FINDINGS]
+        self.bound = max(row.high for row in audit.rows)
+        self.average = state_of(self.target.gap_low, self.target.gap_high, self.target.limit)
+        one = self.target.by_score
+        self.by_score = state_of(one.low, one.high, self.target.limit)
+        self.advice = ""
+        if ladder is not None:
+            self.advice = ladder.advice if audit.verdict == REPAIR else ladder.suffices
+
+    def screen(self) -> Screen:
+        audit = self.audit
+        rate = min(self.target.observed, 1 - self.target.observed)
+        return Screen(
+            verdict=audit.verdict,
+            badge=self.badge(),
+            mark=MARKS[audit.verdict],
+            headline=self.headline(),
+            lede=self.lede(),
+            target=name_of(self.target),
+            groups=self.groups(),
+            groups_note=self.groups_note(),
+            steps=self.steps(),
+            after=self.repaired(),
+            limit=self.limit_words(),
+            ladder_note=self.ladder_note(),
+            todos=self.todos(),
+            suspicions=tuple(Sentence.of(Named(text)) for text in audit.suspicions),
+            combinations=Sentence()
+            if audit.intersections is None
+            else audit.intersections.sentence,
+            digits=self.digits,
+            rare=rate < RARE and len(audit.targets) == 1,
+        )
+
+    def points(self, value: float) -> str:
+        return points(value, self.digits)
+
+    def interval(self, low: float, high: float) -> str:
+        return interval(low, high, self.digits)
+
+    def repaired(self) -> str:
+        """Return the repair whose effect is shown beside each group, or an empty text."""
+        shown = self.ladder is not None and self.ladder.places_after
+        name = self.ladder.suffices if self.ladder and self.advice == RETRAIN else self.advice
+        return name if shown else ""
+
+    # ---------------------------------------------------------------- decision
+
+    def badge(self) -> str:
+        verdict = self.audit.verdict
+        if verdict == REPAIR:
+            return f"Repair: {self.advice}" if self.advice else "Repair"
+        if verdict == FINE:
+            return f"Fine, to within {self.points(self.largest())} points"
+        return "Cannot tell yet" if verdict == CANNOT_TELL else "Watch"
+
+    def largest(self) -> float:
+        """Return the largest error of any kind that cannot be ruled out."""
+        ends = [
+            max(abs(one.gap_low), abs(one.gap_high), one.by_score.high)
+            for one in self.audit.targets.values()
+        ]
+        return max(self.bound, *ends)
+
+    def headline(self) -> Sentence:
+        subject = Sentence.of(_capital(name_of(self.target)))
+        verdict = self.audit.verdict
+        if verdict == REPAIR and self.average == ABOVE:
+            return Sentence.of(subject, f" is {self.how_far()}")
+        if verdict == REPAIR:
+            wrong = ["by score"] * (self.by_score == ABOVE) + ["for groups"] * bool(self.above)
+            text = f"{self.on_average()}, wrong {' and '.join(wrong)}"
+            trend = self.trend() if not self.above else ""
+            return Sentence.of(subject, f" is {text}" + (f": scores too {trend}" if trend else ""))
+        if verdict == WATCH:
+            if self.largest() <= self.target.limit:
+                return Sentence.of(subject, " has small errors only")
+            return Sentence.of(subject, " shows errors of unclear size")
+        if verdict == FINE:
+            return Sentence.of("No error found in ", name_of(self.target))
+        return Sentence.of("Too few rows to judge ", name_of(self.target))
+
+    def how_far(self) -> str:
+        one = self.target
+        ratio = one.predicted / one.observed if one.observed else float("inf")
+        side = side_of(one.gap, one.name)
+        if one.observed < RARE and one.observed and max(ratio, 1 / max(ratio, 1e-9)) > CLEAR_RATIO:
+            if ratio < 1:
+                part = "half" if 0.45 <= ratio <= 0.55 else f"{100 * ratio:.0f}%"
+                return f"{part} of what it should be"
+            return f"{ratio:.1f} times what it should be"
+        gap = abs(difference(one.predicted, one.observed, self.digits))
+        return f"{self.points(gap) if gap < 0.1 else decimals(100 * gap, 0)} points {side}"
+
+    def on_average(self) -> str:
+        if self.average == BELOW:
+            return "right on average"
+        if self.target.gap_low <= 0 <= self.target.gap_high:
+            return "about right on average"
+        return f"somewhat {side_of(self.target.gap, self.target.name)} on average"
+
+    def trend(self) -> str:
+        """Say whether scores are too extreme or too timid; "" if neither is clear."""
+        if self.by_score != ABOVE:
+            return ""
+        if self.target.name == TOP_CLASS:
+            return "extreme" if self.target.gap > 0 else "timid"
+        columns = self.target.score.columns
+        n, score, gap = (np.asarray(columns[name], float) for name in ("n", "predicted", "gap"))
+        held = n > 0
+        n, score, gap = n[held], score[held], gap[held]
+        spread = score - np.average(score, weights=n)
+        off = gap - np.average(gap, weights=n)
+        size = np.sqrt(np.average(spread**2, weights=n) * np.average(off**2, weights=n))
+        trend = float(np.average(spread * off, weights=n) / size) if size > 0 else 0.0
+        return "" if abs(trend) < CLEAR_TREND else "extreme" if trend > 0 else "timid"
+
+    # ---------------------------------------------------------------- lede
+
+    def lede(self) -> Sentence:
+        verdict = self.audit.verdict
+        if verdict == CANNOT_TELL:
+            return Sentence.of(self.too_few(), " ", self.overall(), ".")
+        parts: list[Sentence | str] = [self.overall(), self.score_words(), ". "]
+        if verdict == FINE:
+            return Sentence.of(*parts, self.ruled_out())
+        if verdict == WATCH:
+            return Sentence.of(*parts, self.unclear())
+        return Sentence.of(*parts, self.off(), self.after_words())
+
+    def overall(self) -> Sentence:
+        says, happens = (
+            Strong(percent(value, self.digits))
+            for value in (self.target.predicted, self.target.observed)
+        )
+        if self.target.name == TOP_CLASS:
+            return Sentence.of(
+                "On average the model is ", says, " sure of its answers and right in ", happens
+            )
+        about = Sentence()
+        if len(self.audit.targets) > 1:
+            about = Sentence.of(" for ", name_of(self.target))
+        return Sentence.of("On average the model says ", says, about, " and ", happens, " happens")
+
+    def score_words(self) -> str:
+        if self.by_score != ABOVE or self.average == ABOVE:
+            return ""
+        return f"; by score it is off by {self.points(self.target.by_score.debiased)} points"
+
+    def off(self) -> Sentence:
+        """Name the variables along which the model is surely off by more than the limit."""
+        many, above = len(self.audit.rows), self.above
+        if not above:
+            return Sentence()
+        also = "also " if self.average == ABOVE else ""
+        first = above[0]
+        size = f"{self.points(first.uneven.debiased)} points"
+        once = " once that is taken off" if self.average == ABOVE else ""
+        start = "But along " if self.average != ABOVE else "Along "
+        if many == 1:
+            return Sentence.of(
+                start,
+                StrongName(cut(first.variable)),
+                f" it is {also}unevenly off{once}: by {size}. ",
+            )
+        return Sentence.of(
+            start,
+            Strong(f"{len(above)} of {count(many, 'variable')}"),
+            f" it is {also}surely off by more than {self.limit} points{once}, most along ",
+            StrongName(cut(first.variable)),
+            f": {size}. ",
+        )
+
+    def after_words(self) -> Sentence:
+        """Say what the advised repair leaves."""
+        if self.ladder is None or not self.advice:
+            return Sentence()
+        if self.advice == RETRAIN:
+            return Sentence.of(
+                "No repair that was tried predicts unseen rows better by an amount that matters."
+            )
+        rung = self.ladder.rung(self.advice)
+        name, left = rung.worst
+        if self.advice in (SHIFT, CURVE):
+            what = (
+                "One number added to every score (a shift)"
+                if self.advice == SHIFT
+                else "A curve of the score"
+            )
+            head = f"{what} corrects that" if not self.above or rung.suffices else f"{what} helps"
+        else:
+            curve = self.ladder.rung(CURVE).worst[1].value
+            head = f"A score curve leaves {self.points(curve)}; a repair by variables"
+        if left.low > 0:
+            where: Sentence | str = Sentence.of(" along ", Named(cut(name)))
+            rest = Sentence.of(
+                f"{self.points(left.value)} points",
+                where,
+                f" ({self.interval(left.low, left.high)})",
+            )
+            tail = (
+                Sentence.of(" leaves ", rest)
+                if self.advice == VARIABLES
+                else Sentence.of("; ", rest, " are left")
+            )
+            may = state_of(left.low, left.high, self.target.limit)
+            if may == MAY_BE:
+                tail = Sentence.of(tail, f", which may be above the limit of {self.limit}")
+        elif self.advice == VARIABLES:
+            tail = Sentence.of(" leaves none that can be told from chance")
+        else:
+            tail = Sentence.of("; along variables, no error can then be told from chance")
+        if rung.by_score_low > 0 and rung.by_score > self.target.limit:
+            tail = Sentence.of(tail, f"; by score it is off by {self.points(rung.by_score)}")
+        if not rung.suffices:
+            tail = Sentence.of(tail, ". No repair that was tried is enough; this one predicts best")
+        return Sentence.of(head, tail, ".")
+
+    def unclear(self) -> Sentence:
+        """Say what variables show when none is surely above the limit."""
+        if not self.found:
+            return Sentence.of(
+                f"No variable shows uneven error, but up to {self.points(self.bound)} points "
+                "could be there."
+            )
+        most = max(self.found, key=lambda row: row.uneven.debiased)
+        size = f"{self.points(most.uneven.debiased)} points ({self.interval(most.low, most.high)})"
+        return Sentence.of(
+            "Along ",
+            Strong(f"{len(self.found)} of {count(len(self.audit.rows), 'variable')}"),
+            f" there is uneven error, along none surely more than {self.limit} points: most along ",
+            StrongName(cut(most.variable)),
+            f", {size}.",
+        )
+
+    def ruled_out(self) -> Sentence:
+        many = len(self.audit.rows)
+        which = "The variable shows no" if many == 1 else f"None of the {many} variables shows"
+        along = "along it" if many == 1 else "along any of them"
+        return Sentence.of(
+            f"{which} uneven error: ",
+            Strong(f"more than {self.points(self.bound)} points"),
+            f" {along} can be ruled out.",
+        )
+
+    def too_few(self) -> Sentence:
+        most = max(self.audit.rows, key=lambda row: row.high)
+        where: Sentence | str = ""
+        if most.high >= self.largest():
+            where = Sentence.of(" along ", Named(cut(most.variable)))
+        events = self.target.events
+        few = f" There are only {count(events, 'event')}." if self.target.few_events else ""
+        return Sentence.of(
+            "Nothing to repair is shown, but ",
+            Strong(f"errors of up to {self.points(self.largest())} points"),
+            where,
+            f" cannot be excluded; about {count(self.rows_needed(), 'row')} would show "
+            f"{self.limit}.{few}",
+        )
+
+    def rows_needed(self) -> int:
+        """Return with how many rows bounds would be as small as the limit, to two digits.
+
+        Intervals shrink with the root of the number of rows.
+        """
+        n, limit = self.audit.n_rows, self.target.limit
+        if limit <= 0:
+            return n
+        return max(n, int(float(f"{n * (self.largest() / limit) ** 2:.2g}")))
+
+    # ---------------------------------------------------------------- tables
+
+    def groups(self) -> tuple[Group, ...]:
+        one = self.target
+        shifts: list[float | None] = [None] * (1 + len(self.audit.places))
+        if self.repaired() and self.ladder is not None:
+            shifts = list(self.ladder.places_after)
+        every = Sentence.of("All ", count(self.audit.n_rows, "row"))
+        about = Sentence.of("everybody")
+        if len(self.audit.targets) > 1:
+            about = name_of(one)
+        first = self.group(every, about, one, shifts[0])
+        rest = [
+            self.group(
+                place_name(place),
+                Sentence.of(
+                    *((among(place), " · ") if place.side else ()),
+                    *((Named(cut(place.target)), " · ") if place.target != one.name else ()),
+                    count(place.n, "row"),
+                ),
+                place,
+                shift,
+            )
+            for place, shift in zip(self.audit.places, shifts[1:], strict=True)
+        ]
+        return (first, *rest)
+
+    def group(
+        self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
+    ) -> Group:
+        low, high = (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
+        after = None
+        if shift is not None and shift == shift:
+            after = difference(one.predicted + shift, one.observed, self.digits)
+        return Group(
+            name=name,
+            about=about,
+            predicted=one.predicted,
+            observed=one.observed,
+            gap=difference(one.predicted, one.observed, self.digits),
+            low=low,
+            high=high,
+            sure=low > 0 or high < 0,
+            after=after,
+            ratio=one.observed / one.predicted if one.predicted else float("nan"),
+        )
+
+    def groups_note(self) -> Sentence:
+        if self.audit.places:
+            many = "Groups may overlap; intervals" if len(self.audit.places) > 1 else "Intervals"
+            return Sentence.of(f"{many} hold for all groups searched.")
+        if self.found:
+            return Sentence.of("No single group is certain to differ from the average.")
+        return Sentence.of("No group shows evidence of error.")
+
+    def steps(self) -> tuple[Step, ...]:
+        if self.ladder is None:
+            return ()
+        return tuple(self.step(rung) for rung in self.ladder.rungs)
+
+    def step(self, rung: Rung) -> Step:
+        name, left = rung.worst
+        limit = self.ladder.limit if self.ladder is not None else self.target.limit
+
+        def figure(value: float, low: float, high: float, *, signed: bool = False) -> Figure:
+            return Figure(value, low, high, state_of(low, high, limit), signed)
+
+        verdicts = [
+            state_of(one.low, one.high, limit) if one.low > 0 else NO_EVIDENCE
+            for one in rung.uneven.values()
+        ]
+        if rung.name == AS_IT_IS:
+            verdicts = [row.verdict for row in self.audit.rows]
+        average = rung.average
+        if rung.name == AS_IT_IS and len(self.audit.targets) == 1:
+            average = difference(self.target.predicted, self.target.observed, self.digits)
+        return Step(
+            name=rung.name,
+            about=REPAIRS[rung.name],
+            average=figure(average, rung.average_low, rung.average_high, signed=True),
+            by_score=figure(rung.by_score, rung.by_score_low, rung.by_score_high),
+            uneven=figure(left.value, left.low, left.high),
+            along=name,
+            n_above=verdicts.count(ABOVE),
+            n_may_be=verdicts.count(MAY_BE),
+            log_loss=rung.log_loss,
+            accuracy=rung.accuracy,
+            advised=rung.name == self.advice and self.audit.verdict in (REPAIR, WATCH),
+        )
+
+    def limit_words(self) -> Sentence:
+        reason = self.target.limit_reason
+        if reason == "the default" and self.target.name != TOP_CLASS:
+            fifth = 0.2 * min(self.target.observed, 1 - self.target.observed)
+            reason += f"; a fifth of the rarer class's rate, {points(fifth)}, is more"
+        return Sentence.of(f"Limit {self.limit} points ({reason}).")
+
+    def ladder_note(self) -> Sentence:
+        if self.ladder is None:
+            why = self.audit.ladder_obstacle if "_climbed" in vars(self.audit) else ""
+            return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
+        sample = " a sample of" if self.ladder.sampled else ""
+        rows = f"Judged on{sample} {count(self.ladder.n_rows, 'row')} that did not fit each repair"
+        rule = (
+            "advised: the first that leaves nothing above the limit and that no later one surely "
+            "beats"
+            if self.ladder.is_enough
+            else "none is enough; the one that predicts unseen rows best is marked"
+        )
+        return Sentence.of(f"{rows}; {rule}.")
+
+    # ---------------------------------------------------------------- what to do
+
+    def todos(self) -> tuple[Todo, ...]:
+        verdict = self.audit.verdict
+        if verdict == FINE:
+            return (self.use(), self.gate("Keep it so"))
+        if verdict == CANNOT_TELL:
+            return (self.wait(), self.collect(), self.gate("Then audit again"))
+        first = self.until() if verdict == REPAIR else self.with_care()
+        return (first, self.repair(), self.gate("Prove it, then keep it so"))
+
+    def use(self) -> Todo:
+        return Todo(
+            "Use it, within what was checked",
+            Sentence.of(
+                "The probabilities may be taken as they are along ",
+                listed([row.variable for row in self.audit.rows]),
+                ". Variables that are not in this table were not checked.",
+                self.search(),
+            ),
+        )
+
+    def wait(self) -> Todo:
+        return Todo(
+            "Do not rely on it yet",
+            Sentence.of("That nothing was found does not show that nothing is wrong."),
+        )
+
+    def collect(self) -> Todo:
+        return Todo(
+            "Collect more rows",
+            Sentence.of(
+                f"There are {count(self.audit.n_rows)}. With fewer variables or a higher limit, "
+                "fewer rows are enough."
+            ),
+        )
+
+    def with_care(self) -> Todo:
+        return Todo(
+            "Use it with care",
+            Sentence.of(
+                f"Nothing is surely off by more than {self.limit} points, but single groups may "
+                "be: look at their tables before you rely on them.",
+                self.search(),
+            ),
+        )
+
+    def until(self) -> Todo:
+        name = name_of(self.target)
+        if self.average == ABOVE:
+            text = Sentence.of(
+                "Do not use ", name, " as a probability, for single rows or for totals."
+            )
+            if self.advice == SHIFT:
+                text = Sentence.of(
+                    text, " Sorting rows by it is fine; a shift does not change their order."
+                )
+        else:
+            groups = ", nor totals for one of the groups above" if self.above else ""
+            start = "Totals over all rows are right. " if self.average == BELOW else ""
+            text = Sentence.of(f"{start}Do not use ", name, f" for a single row{groups}.")
+        return Todo("Until it is repaired", Sentence.of(text, self.search()))
+
+    def search(self) -> Sentence:
+        """Say how to search several variables at once, if that was not done."""
+        if self.audit.intersections is not None or len(self.audit.rows) < 2:
+            return Sentence()
+        return Sentence.of(
+            " Combinations of variables were not searched; ",
+            Code("vc.audit(…, slices=True)", command="varcal audit … --slices"),
+            " does that.",
+        )
+
+    def repair(self) -> Todo:
+        if self.advice == RETRAIN:
+            return Todo(
+                "Retrain it",
+                Sentence.of(
+                    "Collect more rows, or give the model itself the variables that are off: no "
+                    "repair on top of it gains what matters."
+                ),
+            )
+        if self.advice == AS_IT_IS:
+            return Todo(
+                "Leave it as it is", Sentence.of("No repair predicts unseen rows surely better.")
+            )
+        name = self.advice or (VARIABLES if self.found else CURVE)
+        code, method = LINES[name]
+        if len(self.audit.targets) > 1 and name == CURVE:
+            code = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
+        positive = f", pos_label={self.audit.pos_label}" if self.audit.pos_label else ""
+        line = Code(
+            code.format(positive), command=f"varcal calibrate … --method {method} -o repair.json"
+        )
+        title = f"Repair: {name}" if self.advice else "Find out which repair it needs"
+        if not self.advice:
+            line = Code("audit.ladder", command="varcal audit …")
+        return Todo(title, Sentence.of(self.about_repair(name), line))
+
+    def about_repair(self, name: str) -> Sentence:
+        if not self.advice:
+            return Sentence.of("What a shift, a score curve and the variables would leave: ")
+        steps = self.ladder.steps if self.ladder is not None else {}
+        if name == SHIFT and SHIFT in steps:
+            size = decimals(abs(steps[SHIFT]), 2)
+            text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
+            return Sentence.of(f"{text} the log-odds of every row. ")
+        if name == CURVE:
+            return Sentence.of("One curve for every score; no column is read. ")
+        if name == VARIABLES:
+            kept = listed(list(self.audit.protected)) if self.audit.protected else None
+            without = Sentence.of(" (not ", kept, ")") if kept else ""
+            return Sentence.of(
+                f"It reads {count(self.n_read(), 'column')}",
+                without,
+                " whenever it scores, and may hold trees: validate it as a second model. ",
+                ""
+                if kept
+                else Sentence.of(
+                    "Columns that it may not read: ",
+                    Code("audit(…, protected=[…])", command="--protected"),
+                    ". ",
+                ),
+            )
+        return Sentence()
+
+    def n_read(self) -> int:
+        return len(self.audit.rows) - len(self.audit.protected)
+
+    def gate(self, title: str) -> Todo:
+        return Todo(
+            title,
+            Sentence.of(
+                "On rows that neither the model nor a repair has seen. It exits 1 as long as the "
+                "verdict is repair. ",
+                Code("varcal audit new.csv … --gate"),
+            ),
+        )
+
+
+def _worst_target(audit: Audit) -> Target:
+    """Return the target that is reported: the first, unless another one is further off."""
+
+    def size(one: Target) -> float:
+        return max(one.gap_low, -one.gap_high, one.by_score.low, 0.0) / max(one.limit, 1e-9)
+
+    most = max(audit.targets.values(), key=size)
+    return most if size(most) > 1 and size(most) > 1.5 * size(audit.target) else audit.target
+
+
+def _capital(sentence: Sentence) -> Sentence:
+    first, *rest = sentence.parts
+    if isinstance(first, Named):
+        return sentence
+    return Sentence((first[:1].upper() + first[1:], *rest))
+
+
+def uneven_words(row: AuditRow, digits: int) -> str:
+    """Say how large the uneven error of a row is, or at most.
+
+    The interval is the one that holds for all variables at once.
+    """
+    if row.verdict in FINDINGS:
+        return (
+            f"{points(row.uneven.debiased, digits)} points ({interval(row.low, row.high, digits)})"
+        )
+    return f"at most {points(row.high, digits)} points"

@@ -1,0 +1,143 @@
+"""Suspicions: sentences about input that is probably not what it should be."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from varcal._arrays import Floats, Ints
+from varcal._binning.stats import BinnedStats
+from varcal._evidence.evidence import Evidence
+from varcal._evidence.in_memory import InMemory
+from varcal._input.events import CORRECT, claim_of
+from varcal._input.predictions import Predictions
+from varcal._input.variables import Variable
+from varcal._text.numbers import percent
+
+#: Scores look reversed if the area under the ROC curve is below this, surely.
+REVERSED = 0.45
+#: Rows look like training rows if the area is above this with at least so many events.
+TOO_GOOD, EVENTS = 0.9995, 20
+#: Rows looked at for copies; a share of copies that is worth a sentence; the distinct values that a
+#: number must have so that equal rows are not to be expected, and how many such columns there are.
+COPIED_ROWS, COPIES, MANY_VALUES, MANY_COLUMNS = 50_000, 0.05, 50, 2
+#: Units whose rows may be correlated: their least number, rows of each on average, how many times
+#: the average the largest may have, and the standard errors from which correlation is sure: with
+#: shocks of 5 points a day, 90 days and 9,000 rows 188 of 200 draws, without them none.
+UNITS, ROWS_EACH, LARGEST, SURE = 20, 3.0, 10.0, 6.0
+
+
+def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[str, ...]:
+    """Return a sentence for each suspicion; `key` is the first target."""
+    found = []
+    if key != CORRECT:
+        area, events = _area(evidence.profile(key, None).fine)
+        if area + 3 * math.sqrt(0.25 / max(events, 1)) < 0.5 and area < REVERSED:
+            found.append(
+                f"Scores look reversed: rows with higher probabilities have the outcome less often "
+                f"(AUC {area:.2f}). Is p the probability of the other class?"
+            )
+        if area > TOO_GOOD and events >= EVENTS:
+            found.append(
+                f"The model separates the classes almost perfectly (AUC {area:.4f}). Was it "
+                "trained on these rows, or does it read the outcome?"
+            )
+    if isinstance(evidence, InMemory):
+        rows = evidence.predictions
+        found += [*_copies(rows), *([] if evidence.grouped else _correlated(rows, key))]
+    return tuple(found)
+
+
+def _area(score: BinnedStats) -> tuple[float, float]:
+    """Return the area under the ROC curve over fine bins of the score, and the rarer outcomes."""
+    hit, weight = score.total("hit"), score.total("weight")
+    other = weight - hit
+    if not hit.sum() or not other.sum():
+        return 0.5, 0.0
+    below = np.concatenate([[0.0], np.cumsum(other)[:-1]]) + other / 2
+    rows = score.total("n").sum() * min(hit.sum(), other.sum()) / weight.sum()
+    return float((hit * below).sum() / (hit.sum() * other.sum())), float(rows)
+
+
+def _copies(rows: Predictions) -> list[str]:
+    """Say that many rows are exact copies, if that is not to be expected."""
+    part = slice(COPIED_ROWS)
+    columns = [one.values[part] for one in rows.variables]
+    detailed = [
+        values
+        for one, values in zip(rows.variables, columns, strict=True)
+        if one.kind != "levels" and len(np.unique(values)) > MANY_VALUES
+    ]
+    if len(detailed) < MANY_COLUMNS:
+        return []
+    table = np.column_stack(
+        [*columns, np.reshape(rows.p[part], (len(columns[0]), -1)), rows.y[part]]
+    )
+    order = np.lexsort(table.T)
+    same = (table[order[1:]] == table[order[:-1]]) | (
+        np.isnan(table[order[1:]]) & np.isnan(table[order[:-1]])
+    )
+    share = float(same.all(axis=1).sum()) / len(table)
+    if share < COPIES:
+        return []
+    return [
+        f"{percent(share)} of the rows are exact copies of others. Intervals count every copy as "
+        "new information."
+    ]
+
+
+def _correlated(rows: Predictions, key: int) -> list[str]:
+    """Say that rows of the same day, store or the like are correlated."""
+    claim = claim_of(rows, key)
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    error = claim.score - claim.hit
+    error = error - np.average(error, weights=weight)
+    best, which = SURE, ""
+    for variable in rows.variables:
+        units = _units(variable)
+        z = -math.inf if units is None else _together(error * weight, units, variable.kind)
+        if z > best:
+            best, which = z, variable.name
+    if not which:
+        return []
+    return [
+        f"Rows with the same {which} are correlated: their outcomes are off together, beyond what "
+        f"its neighbours show. Intervals are then too narrow; name the column as groups."
+    ]
+
+
+def _units(variable: Variable) -> Ints | None:
+    """Return the unit of each row: a level, a whole number or a day; None if there are none."""
+    values: Floats | Ints = variable.values
+    if variable.kind == "datetime":
+        values = np.floor(values / 86_400)
+    elif variable.kind != "levels" and not np.array_equal(values, np.floor(values), equal_nan=True):
+        return None
+    number = np.unique(values, return_inverse=True)[1]
+    many, mean = int(number.max()) + 1, len(values) / (int(number.max()) + 1)
+    even = np.bincount(number).max() <= LARGEST * mean
+    return number if even and many >= UNITS and mean >= ROWS_EACH else None
+
+
+def _together(error: Floats, units: Ints, kind: str) -> float:
+    """Return by how many standard errors products of errors within units exceed 0.
+
+    Where units have an order, the mean of the two units before and after is taken off first, and
+    what its noise adds to the products: a smooth change along the variable is no correlation.
+    """
+    n = np.bincount(units).astype(float)
+    total, square = (np.bincount(units, x).astype(float) for x in (error, error**2))
+    extra = np.zeros(len(n))
+    if kind != "levels":
+        around = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
+        near, sums, noise = (np.convolve(x, around, mode="same") for x in (n, total, square))
+        mean = sums / np.maximum(near, 1)
+        # Errors about the local mean; its own noise would look like correlation.
+        square = square - 2 * mean * total + n * mean**2
+        total = total - n * mean
+        extra = n * (n - 1) * noise / np.maximum(near, 1) ** 2
+    pairs = total**2 - square - extra
+    fourth = np.bincount(units, error**4)
+    spread = math.sqrt(2 * max(float((square**2).sum() - fourth.sum()), 0.0))
+    return float(pairs.sum()) / spread if spread > 0 else 0.0

@@ -1,1 +1,0 @@
-"""Several claims at once: tests and laws of gaps by predicted side."""

@@ -1,0 +1,87 @@
+"""The law of the gaps of cells: the bins of a variable within each predicted side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from varcal._arrays import Floats, ratio_or_zero
+from varcal._binning.stats import PRIOR_ROWS, BinnedStats
+from varcal._inference.cluster_law import cluster_law
+from varcal._inference.error_sums import ErrorSums
+from varcal._inference.gap_law import GapLaw
+from varcal._inference.measured import error_sums, error_sums_by_bucket
+from varcal._inference.quadratic_forms import constant_gap_moments
+
+
+def cell_law(tables: Sequence[BinnedStats], *, center: bool = False) -> GapLaw:
+    r"""Return the law of the gaps of cells, all bins of the first side, then those of the next.
+
+    With `center` the average gap of each side is taken off,
+
+    .. math:: d_{bs} = g_{bs} - \bar g_s, \qquad \text{uneven} = \sum_{bs} \pi_{bs} |d_{bs}|,
+
+    which makes the gaps of a side depend on each other. The variance of a cell is that of
+    `GapLaw.from_cells`, shrunk towards the variance of a gap that is constant within the side.
+    With groups it is the variance between groups (`cluster_law`).
+
+    Parameters
+    ----------
+    tables : sequence of BinnedStats
+        The table of each side, over the same bins.
+    """
+    if tables[0].sums.shape[1] > 1:
+        return law_of_sides([error_sums_by_bucket(stats) for stats in tables], center=center)
+    return law_of_sides([error_sums(stats) for stats in tables], center=center)
+
+
+def law_of_sides(parts: Sequence[ErrorSums], *, center: bool = False) -> GapLaw:
+    """Return the law from the sums of each side, of shape (bins,) or (groups, bins)."""
+    sides = len(parts)
+    if parts[0].n.ndim > 1:
+        about = [_about_mean(part) for part in parts] if center else parts
+        return cluster_law(_joined(about), center=center, sides=sides)
+    cells = _joined(parts)
+    law = GapLaw.from_cells(cells)
+    if not center:
+        return law
+    null = np.concatenate([constant_gap_moments(part)[0] for part in parts])
+    spread = (cells.n * cells.scatter() + PRIOR_ROWS * null) / (cells.n + PRIOR_ROWS - 1)
+    return GapLaw(
+        gap=law.gap,
+        share=law.share,
+        cov=np.diag(ratio_or_zero(spread, cells.weight**2)),
+        null_cov=np.diag(ratio_or_zero(null, cells.weight**2)),
+        share_cov=law.share_cov,
+    ).center(sides)
+
+
+def _joined(parts: Sequence[ErrorSums]) -> ErrorSums:
+    """Put the bins of all sides side by side."""
+    names = ErrorSums.__dataclass_fields__
+    return ErrorSums(
+        **{name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names}
+    )
+
+
+def _about_mean(cells: ErrorSums) -> ErrorSums:
+    """Take the mean error of a side off, for sums by bucket of groups."""
+    mean = float(ratio_or_zero(cells.error.sum(), np.asarray(cells.weight.sum())))
+    return ErrorSums(
+        **vars(cells)
+        | {
+            "error": cells.error - mean * cells.weight,
+            "error2": cells.error2 - mean * cells.weight2,
+            "square2": cells.square2 - 2 * mean * cells.error2 + mean**2 * cells.weight2,
+        }
+    )
+
+
+def part_of(law: GapLaw, cells: Floats) -> tuple[float, float, float]:
+    """Return share, gap and standard error of some cells together; `cells` has 1 for each."""
+    weight = law.share * cells
+    share = float(weight.sum())
+    weight = weight / share
+    variance = float(weight @ law.cov @ weight)
+    return share, float(weight @ law.gap), max(variance, 0.0) ** 0.5

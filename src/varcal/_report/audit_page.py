@@ -1,0 +1,402 @@
+"""An audit as an HTML page, as Markdown, and in a notebook."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from markupsafe import Markup
+
+from varcal._audit.decision import FINDINGS, LOOKS, MARKS
+from varcal._audit.record import TOP_CLASS, AuditRow, Target
+from varcal._audit.result import Audit
+from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
+from varcal._report.frame import citation, installed, now, render
+from varcal._report.intersections import combinations
+from varcal._report.svg import Axis, bin_chart, points_axis, share_axis
+from varcal._text.numbers import (
+    count,
+    difference,
+    interval,
+    level_text,
+    limit_text,
+    p_text,
+    points,
+    signed,
+)
+from varcal._text.sentences import Code, Named, Sentence, cut, listed
+
+#: Cards of so many variables with evidence are open; the others can be opened.
+MOST_OPEN = 3
+#: With more variables than this there is a box to search them.
+MANY = 10
+#: The height of a page in a notebook, in pixels: that of the first screen.
+HEIGHT = 900
+_BINNING = {
+    "atoms": "one for each frequent value, the others with equal numbers of rows",
+    "quantile": "with equal numbers of rows",
+    "uniform": "of equal width",
+}
+
+
+def audit_html(audit: Audit, title: str = "") -> str:
+    """Return the page as text."""
+    return render("audit.html.j2", **_context(audit, title))
+
+
+def audit_markdown(audit: Audit, title: str = "") -> str:
+    """Return the first screen, the ranking, tables of variables with evidence, words and notes."""
+    return render("audit.md.j2", **_context(audit, title))
+
+
+def notebook_html(audit: Audit) -> str:
+    """Return the first screen in the style of the notebook."""
+    return render("notebook.html.j2", **_context(audit, "", cards=False))
+
+
+@dataclass(frozen=True)
+class InlineReport:
+    """A report that a notebook shows as a page."""
+
+    page: str
+    title: str
+
+    def _repr_html_(self) -> str:
+        # The page is isolated in a frame, where its own policy holds.
+        return (
+            f'<iframe title="{escape(self.title)}" srcdoc="{escape(self.page)}" width="100%" '
+            f'height="{HEIGHT}" frameborder="0"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return (
+            f"Report {self.title!r}: shown in a notebook; audit.report('report.html') writes a file"
+        )
+
+
+def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
+    screen = audit.screen()
+    shown = [row for row in audit.rows if _is_shown(row, audit)]
+    ladder = audit.ladder
+    worst = max((row.high for row in shown or audit.rows), default=0.02)
+    steps = [step for one in screen.steps for step in (one.average, one.by_score, one.uneven)]
+    reach = max((max(abs(one.low), abs(one.high)) for one in steps), default=0.02)
+    return {
+        "title": title or f"Calibration audit of {_plain(audit)}",
+        "subtitle": f"{count(audit.n_rows, 'row')} · {count(len(audit), 'variable')} · {now()}",
+        "audit": audit,
+        "screen": screen,
+        "ladder": ladder,
+        "look": LOOKS,
+        "mark_of": MARKS,
+        "digits": screen.digits,
+        "groups": [_group(one, screen) for one in screen.groups],
+        "todos": [_todo(one.title, one.text) for one in screen.todos],
+        "level": level_text(audit.level),
+        "limit": audit.limit,
+        "axis": points_axis(max(worst, 1.2 * audit.limit)),
+        "strip_axis": points_axis(max(reach, 1.2 * audit.limit)),
+        "ranked": shown,
+        "quiet": [row for row in audit.rows if not _is_shown(row, audit)],
+        "quiet_names": listed([row.variable for row in audit.rows if not _is_shown(row, audit)]),
+        "afters": _afters(audit, screen),
+        "is_many": len(audit) > MANY,
+        "cards": [_card(audit, screen, row, k) for k, row in enumerate(audit.rows, 1)]
+        if cards
+        else [],
+        "scores": [_score(one, k) for k, one in enumerate(audit.targets.values())] if cards else [],
+        "found": None if audit.intersections is None else combinations(audit.intersections),
+        "words": _words(audit),
+        "about": {
+            "notes": _notes(audit),
+            "method": _method(audit),
+            "citation": citation(),
+            "versions": installed(),
+        },
+        "difference": difference,
+        "side_of": side_of,
+        "uneven_words": uneven_words,
+        "FINDINGS": FINDINGS,
+    }
+
+
+def _plain(audit: Audit) -> str:
+    return audit.target.name if len(audit.targets) == 1 else audit.label
+
+
+def _is_shown(row: AuditRow, audit: Audit) -> bool:
+    """Whether a variable is listed without unfolding: with evidence, or if it is protected."""
+    return row.verdict in FINDINGS or row.variable in audit.protected
+
+
+def _group(one: Group, screen: Screen) -> dict[str, Any]:
+    row: dict[str, Any] = {
+        name: getattr(one, name)
+        for name in ("name", "about", "predicted", "observed", "gap", "low", "high")
+    }
+    row |= {"all": one is screen.groups[0], "events": one.ratio, "expected": 1.0}
+    if one.after is not None:
+        shift = one.after - one.gap
+        after = {"predicted": one.predicted + shift, "gap": one.after}
+        row["after"] = after | {"low": one.low + shift, "high": one.high + shift}
+    return row
+
+
+def _todo(title: str, text: Sentence) -> tuple[str, Sentence, str]:
+    """Put the line to run at the end of a step into a place of its own."""
+    parts = list(text.parts)
+    line = ""
+    if parts and isinstance(last := parts[-1], Code):
+        parts.pop()
+        line = last.command
+    return title, Sentence(tuple(parts)), line
+
+
+def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
+    """Return the repairs whose uneven errors the ranking shows beside those of the model."""
+    if audit.ladder is None:
+        return []
+    names = [screen.after or "score curve", "variables"]
+    if names[0] in ("variables", "as it is"):
+        names[0] = "score curve"
+    known = {rung.name: rung for rung in audit.ladder.rungs}
+    return [(name, known[name].uneven) for name in names if name in known]
+
+
+# ------------------------------------------------------------------ cards
+
+
+def _card(audit: Audit, screen: Screen, row: AuditRow, rank: int) -> dict[str, Any]:
+    """Return what the card of a variable shows: charts of its bins, the table, sums."""
+    target = audit.targets[row.target]
+    columns = row.table.columns
+    after = [] if audit.ladder is None else audit.ladder.after.get(row.variable, [])
+    parts: dict[str, list[dict[str, Any]]] = {}
+    names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
+    for k, side in enumerate(columns["side"]):
+        one = {name: columns[name][k] for name in names}
+        one |= {"text": columns["bin"][k], "after": after[k] if after and one["n"] else math.nan}
+        parts.setdefault(side, []).append(one)
+    held = [k for k, one in enumerate(parts["all"]) if one["n"]]
+    tables = {side: [bins[k] for k in held] for side, bins in parts.items()}
+    axis = _rates([one for bins in tables.values() for one in bins])
+    return {
+        "id": f"v{rank}",
+        "row": row,
+        "target": name_of(target),
+        "open": row.variable in audit.protected or (_is_shown(row, audit) and rank <= MOST_OPEN),
+        "panels": [
+            (
+                _side_title(side),
+                sum(one["n"] for one in bins),
+                bin_chart(
+                    bins,
+                    axis,
+                    key=f"v{rank}-{k}",
+                    title=str(_side_title(side)),
+                    digits=screen.digits,
+                ),
+            )
+            for k, (side, bins) in enumerate(tables.items())
+        ],
+        "sides": [(_side_title(side), side) for side in tables],
+        "bins": [
+            (tables["all"][k]["text"], [bins[k] for bins in tables.values()])
+            for k in range(len(held))
+        ],
+        "totals": [_total(bins) for bins in tables.values()],
+        "sums": _sums(row, tables, target, screen.digits),
+        "statistics": _statistics(row, screen.digits),
+        "has_after": any(one["after"] == one["after"] for one in tables["all"]),
+    }
+
+
+def _side_title(side: str) -> Sentence:
+    if side == "all":
+        return Sentence.of("All rows")
+    return Sentence.of("Predicted ", Named(cut(side, 40)))
+
+
+def _rates(bins: Sequence[dict[str, Any]]) -> Axis:
+    """Return the axis of rates for all charts of a card."""
+    ends = [0.02]
+    for one in bins:
+        if one["n"]:
+            top = min(one["predicted"] - one["gap_low"], 1.0)
+            ends += [one["predicted"], one["observed"], top]
+            ends += [one["after"]] if one["after"] == one["after"] else []
+    return share_axis(max(ends), many=4)
+
+
+def _total(bins: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the means over all bins, weighted by their shares."""
+    share = sum(one["share"] for one in bins) or 1.0
+    held = [one for one in bins if one["n"]]
+    return {
+        "n": sum(one["n"] for one in bins),
+        "predicted": sum(one["share"] * one["predicted"] for one in held) / share,
+        "observed": sum(one["share"] * one["observed"] for one in held) / share,
+    }
+
+
+def _sums(
+    row: AuditRow, tables: dict[str, list[dict[str, Any]]], target: Target, digits: int
+) -> Sentence:
+    """Say how error and uneven error follow from the table."""
+    sides = [side for side in tables if side != "all"] or ["all"]
+    cells = sum(one["n"] > 0 for side in sides for one in tables[side])
+    means = []
+    for side in sides:
+        total = _total(tables[side])
+        mean = signed(difference(total["predicted"], total["observed"], digits), digits)
+        means.append(f"{mean} (predicted {cut(side, 40)})" if side != "all" else mean)
+    what = "cells (bins within each predicted side)" if len(sides) > 1 else "bins"
+    error, uneven = row.error, row.uneven
+    return Sentence.of(
+        f"Over the {cells} {what}: error = sum of share × |difference| = "
+        f"{points(error.value, digits)} points; uneven error = the same after ",
+        Named(" and ".join(means)),
+        f" is taken off every cell = {points(uneven.value, digits)}. Chance alone makes such sums "
+        f"too large; corrected for that they are {points(error.debiased, digits)} and "
+        f"{points(uneven.debiased, digits)}, the figures used above.",
+    )
+
+
+def _statistics(row: AuditRow, digits: int) -> str:
+    uneven = row.uneven
+    ranks = (
+        f"{row.rank_low} to {row.rank_high}" if row.rank_low < row.rank_high else f"{row.rank_low}"
+    )
+    return (
+        f"p {p_text(uneven.p_value)}: how likely this would be if the gap were the same everywhere "
+        f"within each side; adjusted for all variables {p_text(row.p_holm)} (Holm), "
+        f"{p_text(row.p_bh)} (Benjamini–Hochberg). "
+        f"Uneven error by itself {interval(uneven.low, uneven.high, digits)}, for all variables at "
+        f"once {interval(row.low, row.high, digits)}; a perfect "
+        f"model shows up to {points(uneven.noise_high, digits)} by chance. Possible ranks: {ranks}."
+    )
+
+
+def _score(target: Target, k: int) -> dict[str, Any]:
+    """Return the bins of the probability itself, as a chart and a table."""
+    columns = target.score.columns
+    names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
+    bins = [
+        {name: columns[name][j] for name in names} | {"text": columns["bin"][j], "after": math.nan}
+        for j, n in enumerate(columns["n"])
+        if n
+    ]
+    return {
+        "target": target,
+        "name": name_of(target),
+        "bins": bins,
+        "chart": bin_chart(
+            bins, _rates(bins), key=f"score-{k}", title="By score", digits=target.digits
+        )
+        if bins
+        else Markup(""),
+    }
+
+
+# ------------------------------------------------------------------ words and method
+
+
+def _words(audit: Audit) -> list[tuple[str, Sentence]]:
+    """Explain the words of the page."""
+    target = audit.target
+    name = name_of(target)
+    if target.name == TOP_CLASS:
+        first = Sentence.of(
+            "How sure the model is of its own answer, the most probable class, and how often it is "
+            "right. Of other targets: the mean probability of a class, and its share of the rows."
+        )
+    else:
+        first = Sentence.of(
+            "The mean of ",
+            name,
+            " in a group, and the share of its rows with ",
+            Named(cut(f"{audit.label} = {target.label}")),
+            ".",
+        )
+    return [
+        ("says, happens", first),
+        (
+            "points",
+            Sentence.of(
+                "Percentage points. Differences are those of the rounded figures shown; rates and "
+                "shares have a % sign."
+            ),
+        ),
+        ("on average", Sentence.of("Says minus happens over all rows.")),
+        (
+            "by score",
+            Sentence.of(
+                "Mean |says − happens| over bins of the probability (ECE), corrected for chance."
+            ),
+        ),
+        (
+            "uneven error",
+            Sentence.of(
+                "Mean |says − happens| over the cells of a variable after the average gap of each "
+                "predicted side is taken off, corrected for chance. Cells are the bins of the "
+                "variable within each predicted side: those with a probability above one half, and "
+                "the others. It is about the bins shown: errors that cancel inside a bin do not "
+                "show."
+            ),
+        ),
+        (
+            "surely, may be",
+            Sentence.of(
+                f"The whole {level_text(audit.level)} interval lies above the limit, or on both "
+                "sides of it. Intervals of variables and of groups hold for all of them at once. "
+                "“No evidence” is not “no error”."
+            ),
+        ),
+        (
+            "repair",
+            Sentence.of(
+                "A second step after the model. Every repair is judged on rows that it was not "
+                "fitted on. With variables it is a second model, possibly with trees, to be "
+                "validated as one."
+            ),
+        ),
+    ]
+
+
+def _notes(audit: Audit) -> list[Sentence]:
+    dropped = (
+        f"{count(audit.n_dropped, 'row')} without an outcome were left out."
+        if audit.n_dropped
+        else "none was left out."
+    )
+    notes = [Sentence.of(f"{count(audit.n_rows, 'row')} with a known outcome; {dropped}")]
+    for name, reason in audit.left_out:
+        notes.append(Sentence.of("Not audited: ", Named(cut(name)), f" ({reason})."))
+    if audit.left_out:
+        notes.append(Sentence.of("To audit such a column: ", Code("audit(…, include=[…])"), "."))
+    return notes + [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
+
+
+def _method(audit: Audit) -> list[str]:
+    level, limit = level_text(audit.level), limit_text(audit.limit)
+    many = count(len(audit.rows), "variable")
+    steps = [
+        f"Verdict: repair if the average, the error by score or any uneven error is surely above "
+        f"the limit; else watch with evidence of error; else fine if all upper limits are within "
+        f"it; else cannot tell. Limit {limit} points: {audit.target.limit_reason}.",
+        f"Bins: about {audit.n_bins} per numeric variable ({_BINNING[audit.binning]}) unless edges "
+        "were given; one per level, with rare levels pooled; one for missing values.",
+        f"Test: one p-value per variable, adjusted for {many} (Holm). {level} intervals of uneven "
+        "errors and of groups hold for all of them at once; those of single bins for each alone.",
+        "Errors are debiased: noise alone makes |says − happens| positive.",
+        "Ladder: shift and score curve are fitted in five folds, every row judged by a fit that "
+        "has not seen it; variables are learned from one half of the rows and judged by the "
+        "other, for which log-losses are shown.",
+        "Error over bins of a variable: Kelly and Smyth (2023).",
+    ]
+    if audit.grouped:
+        steps.append("Rows belong to groups: intervals and tests allow for dependence within them.")
+    return steps

@@ -1,0 +1,183 @@
+"""A comparison as an HTML page and as Markdown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from varcal._audit.comparison import (
+    ACCURACY,
+    BY_SCORE,
+    LEAST_CHANGE,
+    POINTS,
+    UNEVEN,
+    Comparison,
+    ComparisonRow,
+    metric_change,
+    metric_interval,
+    metric_text,
+)
+from varcal._audit.decision import BETTER, FIXED, LOOKS, MADE_WORSE, MARKS, UNCHANGED
+from varcal._report.frame import citation, installed, now, render
+from varcal._report.svg import points_axis
+from varcal._text.numbers import count, decimals, level_text, percent, points
+from varcal._text.sentences import Named, Sentence, cut, listed
+
+#: Figures whose change a headline mentions only if it is for the worse.
+_SAY_IF_WORSE = ("log-loss", "Brier", "AUC", BY_SCORE, "average")
+_WORDS = {
+    FIXED: "fixes the error by score",
+    BETTER: "improves the error by score",
+    UNCHANGED: "shows no change of the error by score",
+    MADE_WORSE: "makes the error by score worse",
+}
+
+
+def comparison_html(found: Comparison, title: str) -> str:
+    """Return the page as text."""
+    return render("comparison.html.j2", **_context(found, title))
+
+
+def comparison_markdown(found: Comparison, title: str) -> str:
+    """Return the headlines, the table of figures and the notes."""
+    return render("comparison.md.j2", **_context(found, title))
+
+
+def _context(found: Comparison, title: str) -> dict[str, Any]:
+    figures = [
+        (_name(metric, variable), [found.row(one, metric, variable) for one in found.methods])
+        for metric, variable in found.figures
+    ]
+    along = [(rows[0].variable, rows) for _, rows in figures if rows[0].variable]
+    along.sort(key=lambda one: (not _is_worse(one[1]), -one[1][0].value))
+    ends = [end for _, rows in along for row in rows for end in (row.high, row.noise_floor)]
+    return {
+        "title": title,
+        "subtitle": f"{count(found.n_rows, 'row')} · {now()}",
+        "found": found,
+        "headlines": _headlines(found),
+        "checked": _checked(found),
+        "figures": figures,
+        "variables": along,
+        "axis": points_axis(max([0.02, *(end for end in ends if end == end)])),
+        "level": level_text(found.level),
+        "look": LOOKS,
+        "mark_of": MARKS,
+        "text": metric_text,
+        "ends": metric_interval,
+        "change": metric_change,
+        "about": {
+            "notes": _notes(found),
+            "method": _method(found),
+            "citation": citation(),
+            "versions": installed(),
+        },
+    }
+
+
+def _is_worse(rows: list[ComparisonRow]) -> bool:
+    return any(row.verdict == MADE_WORSE for row in rows)
+
+
+def _name(metric: str, variable: str) -> Sentence:
+    if variable:
+        return Sentence.of("uneven along ", Named(cut(variable)))
+    return Sentence.of(metric)
+
+
+def _headlines(found: Comparison) -> list[Sentence]:
+    base, *others = found.methods
+    if not others:
+        return [Sentence.of("Nothing to compare: only ", Named(cut(base)), " was given.")]
+    return [_headline(found, method) for method in others]
+
+
+def _headline(found: Comparison, method: str) -> Sentence:
+    rows = [row for row in found.rows if row.method == method]
+    along = [row for row in rows if row.metric == UNEVEN]
+    said = _along(along) if along else Sentence.of(_WORDS[found.row(method, BY_SCORE).verdict])
+    worse = [
+        f"; {row.metric} {MADE_WORSE} ({metric_change(row.metric, row.difference)}"
+        f"{' points' * (row.metric in POINTS)})"
+        for row in rows
+        if row.verdict == MADE_WORSE and row.metric in _SAY_IF_WORSE
+    ]
+    return Sentence.of(
+        Named(cut(method)), " ", said, f"; {_accuracy(found.row(method, ACCURACY))}", *worse, "."
+    )
+
+
+def _along(rows: list[ComparisonRow]) -> Sentence:
+    """Say along how many variables the uneven error is fixed, improved and made worse."""
+    by = {
+        verdict: [row for row in rows if row.verdict == verdict]
+        for verdict in (FIXED, BETTER, MADE_WORSE)
+    }
+    many, fixed, better = count(len(rows), "variable"), len(by[FIXED]), len(by[BETTER])
+    if fixed:
+        head = f"fixes the uneven error along {fixed} of {many}"
+        head += f", improves it along {better} more" if better else ""
+    elif better:
+        head = f"improves the uneven error along {better} of {many} but fixes it along none"
+    else:
+        head = f"shows no improvement of the uneven error along {many}"
+    worse = by[MADE_WORSE]
+    if not worse:
+        return Sentence.of(f"{head} and makes it worse along none")
+    names = listed([row.variable for row in worse], most=3)
+    return Sentence.of(f"{head} and makes it worse along {len(worse)} (", names, ")")
+
+
+def _accuracy(row: ComparisonRow) -> str:
+    ends = metric_interval(row.metric, row.difference_low, row.difference_high)
+    if row.verdict == UNCHANGED:
+        return f"accuracy: {UNCHANGED} ({ends} points)"
+    return f"accuracy {row.verdict} ({metric_change(row.metric, row.difference)} points, {ends})"
+
+
+def _checked(found: Comparison) -> Sentence:
+    others = len(found.methods) - 1
+    variables = sum(1 for metric, _ in found.figures if metric == UNEVEN)
+    return Sentence.of(
+        "Checked: ",
+        Named(cut(found.target)),
+        f", {count(others, 'set')} of probabilities against ",
+        Named(cut(found.methods[0])),
+        f" on the same {count(found.n_rows, 'row')} and along {count(variables, 'variable')}.",
+    )
+
+
+def _notes(found: Comparison) -> list[Sentence]:
+    notes = [
+        Sentence.of(
+            "The rows must be held out: on the rows that it was fitted on, a calibrator looks "
+            "better than it is."
+        )
+    ]
+    if found.n_dropped:
+        notes.append(Sentence.of(f"{count(found.n_dropped, 'row')} without an outcome left out."))
+    return notes
+
+
+def _method(found: Comparison) -> list[str]:
+    level = level_text(found.level)
+    sizes = ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
+    steps = [
+        "Average: |mean probability − rate|. By score and uneven: the errors of an audit, over "
+        "bins of the probability, and over bins of a variable within each predicted side once the "
+        "average gap of each side is taken off; debiased, as noise alone makes |gap| positive.",
+        f"Differences: each set minus the first, on the same rows. {level} intervals are from the "
+        "changes of probabilities, in which outcomes cancel (uneven errors of sets that predict "
+        "the same sides), from the intervals of both errors and their correlation (other errors), "
+        "DeLong's (AUC), or sandwich intervals of the differences by row (the others).",
+        "Verdicts are adjusted for their number (Holm): the probability of any wrong verdict of a "
+        f"change is at most {percent(1 - found.level)} for the whole table. They also need a size: "
+        f"{sizes}.",
+    ]
+    if found.grouped:
+        steps.append("Rows belong to groups: intervals allow for dependence within them.")
+    return steps
+
+
+def _least(metric: str) -> str:
+    size = LEAST_CHANGE[metric]
+    return f"{points(size)} points" if metric in (*POINTS, ACCURACY) else decimals(size, 4)

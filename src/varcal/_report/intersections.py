@@ -1,0 +1,210 @@
+"""Combinations of variables: slices, a surface and the predictable gap, in words and pictures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from markupsafe import Markup
+
+from varcal._audit.intersections import Intersections
+from varcal._report.frame import render
+from varcal._report.svg import el, tip
+from varcal._slices.slices_result import Slice, Slices
+from varcal._surfaces.predictable_result import PredictableGap
+from varcal._surfaces.surface_result import Surface
+from varcal._surfaces.view import SurfaceView, ticks
+from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_side, off_by
+from varcal._text.numbers import count, interval, level_text, p_text, percent, points
+from varcal._text.sentences import Named, Sentence, Strong, cut, short
+
+#: Longer rules are cut.
+RULE_LENGTH = 200
+#: Height of the map in pixels, by row of cells, and its limits.
+ROW_HEIGHT, LEAST_HEIGHT, MOST_HEIGHT = 26, 120, 420
+#: Part of the width left of the cells, for names, in percent.
+LEFT = 16
+#: Below this share of the width between ticks, in percent, texts would touch.
+_CROWDED = 6
+
+
+def combinations(found: Intersections) -> dict[str, Any]:
+    """Return what `intersections.html.j2` and `intersections.md.j2` show, as `found`."""
+    slices, surface = found.ordered, found.surface
+    named = _named(slices)
+    sure = {one.claim for one in slices} == {CONFIDENCE}
+    return {
+        "number": _number(found.predictable),
+        "sentences": [_sentence(one, found, named=named) for one in slices],
+        "rows": [_row(one, found, named=named) for one in slices],
+        "heads": ("Slice", "Is sure", "Is right") if sure else ("Slice", "Says", "Happens"),
+        "surface": surface,
+        "view": None if surface is None else SurfaceView.of(surface),
+        "map": "" if surface is None else surface_map(surface),
+        "notes": _notes(found),
+    }
+
+
+def slices_markdown(found: Slices, number: PredictableGap | None = None) -> str:
+    """Return a table of slices and what was searched.
+
+    Parameters
+    ----------
+    found : Slices
+        The slices.
+    number : PredictableGap, optional
+        How much of the gap can be predicted.
+    """
+    targets = [claim_name(one.claim) for one in found] if _named(found) else []
+    return render("slices.md.j2", found=found, number=number, targets=targets)
+
+
+def _named(slices: Iterable[Slice]) -> bool:
+    """Tell whether slices name what they are about: not if all are about the one probability."""
+    return not {one.claim for one in slices} <= {RISK}
+
+
+def _row(one: Slice, found: Intersections, *, named: bool) -> dict[str, Any]:
+    """Return a row of the table of says and happens."""
+    rows = f"{count(one.rows, 'row')}, {percent(one.share)}"
+    row = {name: getattr(one, name) for name in ("predicted", "observed", "gap", "low", "high")}
+    return row | {
+        "name": Named(cut(one.rule, RULE_LENGTH)),
+        "about": Sentence.of(claim_name(one.claim), f" · {rows}") if named else rows,
+        "words": (gap_side(1, one.claim), gap_side(-1, one.claim)),
+        "note": "better than the rest" if found.is_better(one) else "",
+    }
+
+
+def _sentence(one: Slice, found: Intersections, *, named: bool) -> Sentence:
+    sure = one.claim == CONFIDENCE
+    says, happens = ("is sure by", "it is right in") if sure else ("says", "it happens in")
+    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
+    plain = f"{gap_side(one.gap, one.claim)} by {points(abs(one.gap))} points"
+    rest = points(abs(found.gaps.get(one.claim, 0.0)))
+    return Sentence.of(
+        "Among rows with ",
+        Named(cut(one.rule, RULE_LENGTH)),
+        f" ({count(one.rows, 'row')}, {percent(one.share)} of all), the model {says} ",
+        Strong(percent(one.predicted)),
+        f" and {happens} ",
+        Strong(percent(one.observed)),
+        ": ",
+        off_by(one.gap, one.claim) if named else plain,
+        f" ({interval(low, high)})",
+        f", better than the rest, {rest}." if found.is_better(one) else ".",
+    )
+
+
+def _number(number: PredictableGap) -> Sentence:
+    learned = (
+        "Learned from some rows and judged on others, all variables and the score together predict "
+    )
+    if number.low > 0:
+        return Sentence.of(
+            learned,
+            "a gap of at least ",
+            Strong(f"{points(number.low)} points"),
+            f" ({points(number.value)} by our estimate), as a root mean square over rows.",
+        )
+    return Sentence.of(
+        learned,
+        f"no gap that is surely above zero ({points(number.value)} points by our estimate). That "
+        "does not prove that there is none.",
+    )
+
+
+def _notes(found: Intersections) -> list[Sentence]:
+    slices, number = found.slices, found.predictable
+    told = [
+        f"Slices: all ranges of one variable, all rectangles of two and their extensions up to "
+        f"{slices.max_depth} were searched in {count(slices.n_searched, 'row')}. Intervals "
+        f"({level_text(slices.level)}) and p-values (smallest {p_text(slices.p_value)}) allow for "
+        "the search.",
+        f"Predictable gap: boosted trees and slices, learned from past blocks of "
+        f"{number.n_blocks}; p-value {p_text(number.p_learner)}, with that of slices "
+        f"{p_text(number.p_value)}.",
+    ]
+    if found.surface is not None:
+        told.append(f"Surface: {level_text(found.surface.level)} band for all cells at once.")
+    remarks = [Sentence.of(Named(text)) for text in (*slices.notes, *number.notes)]
+    return [*map(Sentence.of, told), *remarks]
+
+
+def surface_map(surface: Surface) -> Markup:
+    """Draw the cells of a surface stretched over the plot, and texts in percent of it."""
+    view = SurfaceView.of(surface)
+    height, width = view.gap.shape
+    plot = int(np.clip(ROW_HEIGHT * height, LEAST_HEIGHT, MOST_HEIGHT))
+    strength = view.strength
+    cells = []
+    for row, column in np.ndindex(height, width):
+        if not view.n[row, column]:
+            continue
+        shown = strength[row, column]
+        look: dict[str, Any] = {"class_": "few"}
+        if shown == shown:
+            side = "over" if shown > 0 else "under"
+            look = {"class_": side, "fill_opacity": f"{abs(shown):.3f}"}
+        shape = el("rect", x=column, y=height - 1 - row, width=1, height=1, **look)
+        cells.append(tip(shape, _cell_text(view, row, column)))
+    lines = " ".join(
+        f"M{x0:g} {height - y0:g}L{x1:g} {height - y1:g}" for (x0, y0), (x1, y1) in view.outline
+    )
+    stretched = {"viewBox": f"0 0 {width} {height}", "preserveAspectRatio": "none"}
+    edge = el("path", d=lines, class_="sure")
+    body = el("svg", *cells, edge, x=f"{LEFT}%", width=f"{100 - LEFT}%", height=plot, **stretched)
+    size = {"width": "100%", "height": plot + 40}
+    texts = _across(view, plot) + _up(view, plot)
+    return el(
+        "svg",
+        body,
+        texts,
+        **size,
+        class_="map",
+        role="group",
+        aria_label=cut(surface.sentence, 400),
+    )
+
+
+def _cell_text(view: SurfaceView, row: int, column: int) -> str:
+    places = (view.across.text(column), view.up.text(row))
+    where, n = (
+        " and ".join(short(one, 40) for one in places),
+        count(int(view.n[row, column]), "row"),
+    )
+    if not view.judged[row, column]:
+        return f"{where}: too few rows, {n}"
+    gap, low, high = (float(one[row, column]) for one in (view.gap, view.low, view.high))
+    low, high = (low, high) if gap > 0 else (-high, -low)
+    size = f"{points(abs(gap))} points {gap_side(gap, view.claim)} ({interval(low, high)})"
+    return f"{where}: {size}, {n}"
+
+
+def _across(view: SurfaceView, plot: int) -> Markup:
+    share, last = (100 - LEFT) / len(view.across), -np.inf
+    found = []
+    for place, text in zip(*ticks(view.across), strict=True):
+        x = LEFT + share * place
+        if x - last < _CROWDED:
+            continue
+        last = x
+        anchor = "end" if x > 97 else "middle"
+        found.append(el("text", text, x=f"{x:.2f}%", y=plot + 16, class_=f"tick {anchor}"))
+    name, middle = cut(view.across.name, 40), f"{(100 + LEFT) / 2}%"
+    found.append(el("text", name, x=middle, y=plot + 34, class_="tick middle"))
+    return Markup("").join(found)
+
+
+def _up(view: SurfaceView, plot: int) -> Markup:
+    return Markup("").join(
+        el(
+            "text",
+            text,
+            x=f"{LEFT - 1}%",
+            y=f"{plot * (1 - place / len(view.up)) + 4:.1f}",
+            class_="tick end",
+        )
+        for place, text in zip(*ticks(view.up), strict=True)
+    )

@@ -1,0 +1,304 @@
+"""The report of a monitor: its content and words, as a page and as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+from varcal._monitor.detector import BETS, UNITS
+from varcal._monitor.monitor import Event, Monitor
+from varcal._monitor.status import (
+    Status,
+    Where,
+    also_text,
+    evidence_text,
+    off_interval,
+    share_text,
+)
+from varcal._monitor.view import MonitorView, view_of
+from varcal._report.frame import as_html, citation, installed, now, render
+from varcal._report.monitor_charts import evidence_chart, heat_strip, rate_chart
+from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_said, gap_side
+from varcal._text.numbers import count, level_text, limit_text, percent, points
+from varcal._text.sentences import Code, Named, Sentence, Strong, cut
+
+_CLOSED = (
+    "Batches are closed windows: each is entered once, when its labels are in. Labels that come "
+    "sooner for one outcome than for the other show a gap that is not there; enter rows by the "
+    "date of their prediction."
+)
+
+
+@dataclass(frozen=True)
+class MonitorSummary:
+    """The content of the report of a monitor, whatever its format.
+
+    Attributes
+    ----------
+    headline, lede : Sentence
+        Alarm or not, where and since when; how large the gap is, and how sure that is.
+    badge : str
+        The same in one or two words.
+    look : {"bad", "watch", "ok"}
+        How urgent it is.
+    steps : tuple of (str, Sentence)
+        What to do next, each with its title.
+    facts : tuple of (str, str)
+        Numbers and settings.
+    view : MonitorView
+        What is drawn.
+    log : tuple of Event
+        Alarms, acknowledgements and resets, the latest first.
+    """
+
+    title: str
+    created: str
+    headline: Sentence
+    lede: Sentence
+    badge: str
+    look: str
+    steps: tuple[tuple[str, Sentence], ...]
+    facts: tuple[tuple[str, str], ...]
+    view: MonitorView
+    log: tuple[Event, ...]
+    notes: tuple[Sentence, ...]
+    method: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...]
+    citation: tuple[str, ...]
+
+
+def monitor_html(summary: MonitorSummary) -> str:
+    """Return the page as text."""
+    view, words = summary.view, _words(summary.view)
+    return render(
+        "monitor.html.j2",
+        summary=summary,
+        evidence_chart=evidence_chart(view) if len(view.x) else "",
+        rate_chart=rate_chart(view, words) if view.shown is not None else "",
+        heat_strip=partial(heat_strip, view=view, words=words),
+        words=words,
+        claim=_claim(view),
+    )
+
+
+def monitor_markdown(summary: MonitorSummary) -> str:
+    """Return headline, lede, facts, next steps, places and the log."""
+    view = summary.view
+    return render("monitor.md.j2", summary=summary, words=_words(view), claim=_claim(view))
+
+
+def status_html(monitor: Monitor) -> str:
+    """Return the badge, the headline and the lede, for a notebook."""
+    summary = summarise_monitor(monitor)
+    headline, lede = as_html(summary.headline), as_html(summary.lede)
+    return f"<div><h3>{summary.badge}: {headline}</h3><p>{lede}</p></div>"
+
+
+def _claim(view: MonitorView) -> Sentence:
+    return claim_name(view.shown.claim if view.shown is not None else RISK)
+
+
+def _words(view: MonitorView) -> dict[str, str]:
+    """Return the words of charts and tables: heads, lines, the axis, the sides of a gap."""
+    claim = view.shown.claim if view.shown is not None else RISK
+    names = ("says", "happens", "predicted", "actual", "rate")
+    texts = (
+        ("Is sure", "Is right", "how sure", "is right", "share right")
+        if claim == CONFIDENCE
+        else ("Model says", "Happens", "predicted", "actual", "actual rate")
+    )
+    sides = {"over": gap_side(1, claim), "under": gap_side(-1, claim)}
+    return dict(zip(names, texts, strict=True)) | sides
+
+
+def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> MonitorSummary:
+    """Return the content of the report of a monitor.
+
+    Parameters
+    ----------
+    monitor : Monitor
+        The monitor.
+    title : str
+        The heading.
+    """
+    status = monitor.status
+    if status.where is None:
+        badge = "No alarm, but close" if status.close else "No alarm"
+        look = "ok" if status.n_batches and not status.close else "watch"
+    else:
+        badge, look = ("Alarm, acknowledged", "watch") if status.acknowledged else ("Alarm", "bad")
+    return MonitorSummary(
+        title=title,
+        created=now(),
+        headline=_headline(monitor, status),
+        lede=_lede(monitor, status),
+        badge=badge,
+        look=look,
+        steps=_steps(status.where),
+        facts=_facts(monitor, status),
+        view=view_of(monitor),
+        log=tuple(reversed(monitor.events)),
+        notes=(*(Sentence.of(Named(note)) for note in monitor.notes), Sentence.of(_CLOSED)),
+        method=_method(monitor),
+        versions=installed(),
+        citation=citation(),
+    )
+
+
+def _headline(monitor: Monitor, status: Status) -> Sentence:
+    where = status.where
+    if where is None:
+        if not status.n_batches:
+            return Sentence.of("No batch yet")
+        changed = "gaps beyond those of the reference"
+        what = changed if monitor.has_reference else "a gap beyond the limit"
+        if status.close:
+            return Sentence.of(f"Signs of {what}, close to an alarm")
+        # The mean of the evidence without any gap is at most this.
+        chance = 1.0 if monitor.alpha is not None else float(status.n_batches)
+        return Sentence.of(f"{'No sign' if status.evidence <= chance else 'Weak signs'} of {what}")
+    said = str(gap_said(where.gap, where.claim))
+    place = Sentence.of(" where ", Named(cut(where.label))) if where.variable else " over all rows"
+    return Sentence.of(f"{said[0].upper()}{said[1:]}", place, ", since ", Named(cut(where.since)))
+
+
+def _lede(monitor: Monitor, status: Status) -> Sentence:
+    where = status.where
+    limit = limit_text(monitor.limit)
+    exceeds = (
+        f"differs from that of the reference by more than {limit} points"
+        if monitor.has_reference
+        else f"exceeds {limit} points"
+    )
+    if where is None:
+        if not status.n_batches:
+            return Sentence.of("The monitor waits for its first batch.")
+        return Sentence.of(
+            f"After {count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'} with "
+            f"{count(status.n_rows, 'row')} the evidence that a gap {exceeds} anywhere is "
+            + (
+                f"{share_text(status, 'raise an alarm')}."
+                if status.close
+                else f"{evidence_text(status.evidence)}; an alarm is raised at "
+                f"{evidence_text(status.alarm_at)}."
+            )
+        )
+    says, happens = (
+        ("the model is sure of", "and is right in")
+        if where.claim == CONFIDENCE
+        else ("the model says", "and")
+    )
+    after = "" if where.claim == CONFIDENCE else " happens"
+    proof = (
+        Sentence()
+        if not where.variable
+        else Sentence.of(
+            " Along ", Named(cut(where.variable)), " alone the evidence is enough for an alarm."
+        )
+        if where.proven
+        else Sentence.of(
+            " The alarm is proven, the place is the most likely one: the evidence is shared with "
+            "other places."
+        )
+    )
+    return Sentence.of(
+        f"Since then {says} {percent(where.predicted)} {happens} {percent(where.observed)}{after}: "
+        "off by ",
+        Strong(f"{points(abs(where.gap))} points"),
+        f" ({off_interval(where)}), {count(where.n, 'row')}. The alarm was raised at ",
+        Named(cut(status.raised)),
+        ".",
+        proof,
+        " ",
+        also_text(where),
+    )
+
+
+def _steps(where: Where | None) -> tuple[tuple[str, Sentence], ...]:
+    if where is None:
+        return ()
+    return (
+        (
+            "Look at the rows since then",
+            Sentence.of(
+                "Did the data change, or how labels are made? Were labels selected, or some still "
+                "missing? ",
+                Code("vc.audit(…)"),
+                " of the rows since ",
+                Named(cut(where.since)),
+                " shows all variables.",
+            ),
+        ),
+        (
+            "Repair",
+            Sentence.of(
+                "Fit ",
+                Code("vc.VariableCalibrator()"),
+                " on rows since the change, and prove the repair on later rows with ",
+                Code("vc.compare(…)"),
+                ".",
+            ),
+        ),
+        (
+            "Start a new monitor",
+            Sentence.of(
+                "The repaired probabilities need a monitor of their own. If nothing was wrong, ",
+                Code("monitor.reset()"),
+                " starts this one over.",
+            ),
+        ),
+    )
+
+
+def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
+    rate = (
+        f"at most {percent(monitor.alpha)} of monitors ever"
+        if monitor.alpha is not None
+        else f"one in {count(round(monitor.arl or 0))} batches or rarer"
+    )
+    return (
+        ("Batches since the last reset", count(status.n_batches)),
+        ("Rows", count(status.n_rows)),
+        ("Latest batch", cut(status.id or "–")),
+        ("Limit", f"{limit_text(monitor.limit)} points"),
+        ("False alarms", rate),
+        (
+            "Evidence",
+            f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.alarm_at)}",
+        ),
+    )
+
+
+def _method(monitor: Monitor) -> tuple[str, ...]:
+    level = level_text(monitor.level)
+    bets = {
+        BETS: "For each cell, twelve bets are made on every row that outcomes are more, or less, "
+        "frequent than predicted by more than the limit.",
+        UNITS: "For each cell, twelve bets are made on the mean error of every unit.",
+    }
+    first = bets.get(
+        monitor.method,
+        "For each cell, twelve self-normalized bets are made from the sums of each batch.",
+    )
+    cells = len(monitor._cells)
+    combined = (
+        f"Evidence is the mean of what the bets of {count(cells)} cells gained, restarted at each "
+        "batch: 20% for all rows, the rest evenly over variables and their bins."
+    )
+    guarantee = (
+        f"While all gaps are within their limits, the probability that it ever reaches "
+        f"{evidence_text(monitor.alarm_at)} is at most {percent(monitor.alpha)}, however many "
+        "batches are looked at."
+        if monitor.alpha is not None
+        else "While all gaps are within their limits, the mean number of batches until it reaches "
+        f"{evidence_text(monitor.alarm_at)} is at least that number."
+    )
+    return (
+        first,
+        combined,
+        guarantee,
+        "The start of a change is the batch from which on the strongest bet has gained, without "
+        "falling back to nothing.",
+        f"The {level} interval of the gap since the change holds for whichever place and start "
+        "are found, at all times. Those of the tables hold for one cell at all times.",
+    )

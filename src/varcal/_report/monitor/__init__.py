@@ -1,1 +1,0 @@
-"""The report of a monitor: its content, and its forms."""

@@ -1,0 +1,229 @@
+"""`varcal calibrate`, `apply` and `compare`: from rows to calibrated rows."""
+
+import json
+import re
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+import varcal as vc
+from cases.command_line import COLUMNS, run
+from varcal.cli._calibrate import REPAIRS, SINGLE, _built
+from varcal.exceptions import InputError
+
+
+def test_calibrate_apply_compare(folder, calibrated):
+    first, second = calibrated
+    assert first.returncode == 0 and not first.stderr
+    assert first.stdout.endswith(
+        "fitted on 3,000 rows → cal.json\nnext: varcal apply cal.json NEW.csv -o calibrated.csv\n"
+    )
+    assert "VariableCalibrator." in first.stdout and re.search(r"^age +\d", first.stdout, re.M)
+    assert re.fullmatch(r"added p_calibrated to 3,000 rows in [\d.]+s → out.csv\n", second.stdout)
+    out = csv.read_csv(folder / "out.csv")
+    expected = vc.load(folder / "cal.json").predict_proba(out.select(["p"]), out.select(["age"]))
+    np.testing.assert_array_equal(out["p_calibrated"], expected[:, 1])
+    given = ["--label", "y", "--prob", "raw=p", "--prob", "tree=p_calibrated"]
+    given += ["--event", "positive"]
+    done = run("compare", "out.csv", *given, "--variables", "age", "-o", "page.html", cwd=folder)
+    assert done.returncode == 0 and not done.stderr and done.stdout.endswith("\n→ page.html\n")
+    assert re.search(r"^VECE age +\d+\.\d  +\d+\.\d (fixed|better)$", done.stdout, re.M)
+    assert "ECE and VECE in points" in done.stdout
+    assert "Before and after" in (folder / "page.html").read_text(encoding="utf-8")
+    done = run("compare", "out.csv", *given, "--exclude", "noise,w,who", "--json", cwd=folder)
+    told = json.loads(done.stdout)
+    assert {row["variable"] for row in told["rows"]} == {"", "age"}
+    assert told["methods"] == ["raw", "tree"]
+    done = run("compare", "out.csv", *given, "-o", "page.pdf", cwd=folder)
+    assert done.returncode == 2 and ".html" in done.stderr
+
+
+def test_every_calibrator_has_a_method():
+    built = {type(_built(method, 2, ())).__name__ for method in REPAIRS + SINGLE}
+    public = {name for name in vc.calibrators.__all__ if name.endswith("Calibrator")}
+    assert built == public - {"Calibrator"}
+
+
+def test_methods_of_the_ladder(folder, tmp_path):
+    """The three repairs of an audit's ladder, and what they read."""
+    rows = csv.read_csv(folder / "cal.csv")
+    p, y = rows.select(["p"]), rows["y"]
+    given = ["calibrate", folder / "cal.csv", *COLUMNS, "-o", tmp_path / "cal.json", "--method"]
+    for method, peer in (
+        ("shift", vc.calibrators.ShiftCalibrator()),
+        ("score-curve", vc.BetaCalibrator()),
+    ):
+        done = run(*given, method, "--weight", "w")
+        assert done.returncode == 0 and not done.stderr
+        saved = vc.load(tmp_path / "cal.json")
+        assert type(saved) is type(peer) and saved.score_names_ == ("p",)
+        wanted = peer.fit(p, y, sample_weight=rows["w"]).predict_proba(p)
+        np.testing.assert_array_equal(saved.predict_proba(p), wanted)
+    done = run(*given, "shift", "--variables", "age")
+    assert done.stderr == "warning: --method shift reads only the score, and not --variables\n"
+
+
+def test_the_score_curve_of_many_classes(tmp_path):
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(3), 300)
+    columns = {"y": rng.integers(0, 3, 300), **{f"p{k}": p[:, k] for k in range(3)}}
+    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
+    probs = [text for k in range(3) for text in ("--prob", f"p{k}")]
+    given = ["--method", "score-curve", "--param", "l2=0.5", "-o", "cal.json"]
+    done = run("calibrate", "rows.parquet", "--label", "y", *probs, *given, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    saved = vc.load(tmp_path / "cal.json")
+    assert isinstance(saved, vc.calibrators.DirichletCalibrator) and saved.l2 == 0.5
+
+
+def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
+    rows = parquet.read_table(folder / "rows.parquet").slice(0, 1000)
+    rows = rows.append_column("id", pa.array([f"n{k}" for k in range(1000)]))
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    given = ["calibrate", "rows.parquet", *COLUMNS, "--param", "growth=false", "-o", "cal.json"]
+    done = run(*given, "--group", "who", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    read, left = done.stderr.splitlines()
+    assert read == "note: columns read: age, noise"
+    assert left.startswith("note: columns left out: tags (cannot be a variable: it is of type List")
+    assert "w (constant: the same value at every row); id (identifier: 1,000 diff" in left
+    assert left.endswith("To read them, use --variables")
+    assert vc.load(tmp_path / "cal.json").schema_.names == ("age", "noise")
+    done = run(*given, "--exclude", "noise,w,tags,id,who", cwd=tmp_path)
+    assert done.stderr == "note: columns read: age\n"
+    done = run(*given, "--exclude", "age", "--variables", "age", cwd=tmp_path)
+    assert done.stderr.startswith("error: 'age' is in --variables and in --exclude\nhint: ")
+    parquet.write_table(rows.select(["y", "p"]), tmp_path / "rows.parquet")
+    done = run(*given, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "note: columns read: none but the score\n")
+    done = run(
+        "calibrate", "rows.parquet", *COLUMNS, "--method", "tree", "-o", "c.json", cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "--method tree needs a column beside the score, and there is none" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--method", "beat"], "Invalid value for '--method': 'beat' is not one of 'shift', "),
+        (["--method", "auto"], "'auto' is not one of 'shift', 'score-curve', 'variables', "),
+        (
+            ["--variables", "agee"],
+            "no column 'agee' in 'cal.csv' (--variables)\nhint: did you mean",
+        ),
+        (["--exclude", "agee"], "no column 'agee' in 'cal.csv' (--exclude)\nhint: did you mean"),
+        (["--group", "whom"], "no column 'whom' in 'cal.csv' (--group)\nhint: did you mean 'who'?"),
+        (
+            ["--method", "beta", "--group", "who"],
+            "--method beta holds no rows out, so it cannot use --group who\n"
+            "hint: leave --group out, or use --method variables\n",
+        ),
+        (
+            ["--blocks", "who", "--same-blocks"],
+            "--blocks who and --same-blocks are both given\nhint: blocks are either",
+        ),
+        (["--method", "shift", "--param", "l2=1"], "--method shift has no parameters"),
+        (["--param", "depth=3", "--method", "tree"], "hint: did you mean 'max_depth'?"),
+        (["--param", "max_depth"], "--param 'max_depth' is not NAME=VALUE\nhint: for example"),
+        (["--param", "monotone=2"], "error: monotone must be one of True, False; got 2"),
+    ],
+)
+def test_calibrate_refuses(given, said, folder):
+    done = run("calibrate", "cal.csv", *COLUMNS, *given, "-o", "never.json", cwd=folder)
+    assert done.returncode == 2 and said in done.stderr and not done.stderr.startswith("note")
+    assert not (folder / "never.json").exists()
+
+
+def test_parameters_of_a_method():
+    tree = _built("tree", 2, ("max_depth=4", "min_leaf=0.05"))
+    assert (tree.max_depth, tree.min_leaf) == (4, 0.05)
+    assert _built("histogram", 2, ("binning=uniform",)).binning == "uniform"
+    for text in ("true", "True"):
+        assert _built("variables", 2, (f"monotone={text}",)).monotone is True
+    with pytest.raises(InputError, match="a parameter of --method tree must be one of"):
+        _built("tree", 2, ("calibrator=beta",))
+
+
+def test_groups_time_and_blocks_are_those_of_the_library(folder, tmp_path):
+    rows, out = csv.read_csv(folder / "cal.csv"), tmp_path / "cal.json"
+    p, y, X = rows.select(["p"]), rows["y"], rows.select(["age"])
+    given = ["calibrate", folder / "cal.csv", *COLUMNS, "--variables", "age", "-o", out]
+    for options, settings in (
+        (["--group", "who"], {"groups": rows["who"]}),
+        (["--time", "noise"], {"time": rows["noise"]}),
+        (["--blocks", "who"], {"blocks": rows["who"]}),
+        (["--same-blocks"], {"blocks": False}),
+    ):
+        done = run(*given, *options)
+        assert done.returncode == 0 and not done.stderr
+        saved, ours = vc.load(out), vc.VariableCalibrator().fit(p, y, X, **settings)
+        assert saved.judged_ == ours.judged_
+        np.testing.assert_array_equal(saved.predict_proba(p, X), ours.predict_proba(p, X))
+
+
+def test_problems_with_groups_name_their_column(tmp_path):
+    rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
+    (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))
+    given = ["calibrate", "rows.csv", *COLUMNS, "--variables", "v", "-o", "cal.json"]
+    done = run(*given, "--group", "who", cwd=tmp_path)
+    assert done.stderr == (
+        "error: --group 'who' is missing: None at row 0 (100 such rows)\n"
+        "hint: every row must belong to a group\n"
+    )
+    assert not (tmp_path / "cal.json").exists()
+    done = run(*given, "--group", "all", cwd=tmp_path)
+    assert done.stderr.startswith("warning: groups holds 1 unit; at least 5 are needed to learn ")
+
+
+def test_unlabelled_rows(tmp_path):
+    rows = [f"{'' if k % 5 == 0 else k % 2},{(k % 10) / 10},{k % 7}" for k in range(500)]
+    (tmp_path / "rows.csv").write_text("y,p,v\n" + "\n".join(rows))
+    given = ["calibrate", "rows.csv", *COLUMNS, "--variables", "v", "-o", "cal.json"]
+    assert run(*given, cwd=tmp_path).stderr == (
+        "error: the label column 'y' has no label: None at row 0 (100 such rows)\n"
+        "hint: fill it in, or drop such rows with --drop-unlabelled\n"
+    )
+    assert "fitted on 400 rows" in run(*given, "--drop-unlabelled", cwd=tmp_path).stdout
+    done = run("audit", "rows.csv", *COLUMNS, "--drop-unlabelled", cwd=tmp_path)
+    assert "100 rows without an outcome" in done.stdout
+
+
+def test_apply_to_standard_input(folder, calibrated, tmp_path):
+    out = tmp_path / "o.jsonl"
+    given = ["apply", "cal.json", "-", "--format", "csv", "-o", out]
+    done = run(*given, cwd=folder, given="p,age\n0.5,40\n0.5,70\n", TMPDIR=str(tmp_path))
+    assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
+    done = run(*given, cwd=folder, given="p,agee\n0.5,40\n", TMPDIR=str(tmp_path))
+    assert done.stderr == "error: no column 'age' in standard input\nhint: did you mean 'agee'?\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
+
+
+def test_outputs_never_replace_their_inputs(folder, calibrated, tmp_path):
+    """Not by a longer path and not through a link either."""
+    for name in ("cal.json", "test.csv"):
+        (tmp_path / name).write_bytes((folder / name).read_bytes())
+    (tmp_path / "rows.json").write_text('{"y": 1, "p": 0.5, "age": 3}\n' * 9)
+    for name in ("cal", "rows"):
+        (tmp_path / f"{name}-link.json").symlink_to(f"{name}.json")
+        (tmp_path / f"{name}-hard.json").hardlink_to(tmp_path / f"{name}.json")
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    for out in ("{}.json", f"../{tmp_path.name}/{{}}.json", "{}-link.json", "{}-hard.json"):
+        for command, name, said in (
+            (["apply", "cal.json", "test.csv"], "cal", "is the file of the calibrator"),
+            (["calibrate", "rows.json", *COLUMNS], "rows", "is an input file"),
+            (["audit", "rows.json", *COLUMNS], "rows", "is an input file"),
+            (["compare", "rows.json", *COLUMNS], "rows", "is an input file"),
+        ):
+            done = run(*command, "-o", out.format(name), cwd=tmp_path)
+            assert done.returncode == 2 and said in done.stderr
+            assert "hint: write to another file" in done.stderr
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    done = run("apply", "cal.json", "test.csv", "-o", "test.csv", cwd=tmp_path)
+    assert done.returncode == 0 and b"p_calibrated" in (tmp_path / "test.csv").read_bytes()[:60]
+    for name in ("part.csv", "test.csv"):
+        (tmp_path / name).write_bytes(before["test.csv"])
+    done = run("apply", "cal.json", "part.csv", "test.csv", "-o", "part.csv", cwd=tmp_path)
+    assert done.returncode == 2 and "'part.csv' is an input file" in done.stderr

@@ -1,0 +1,417 @@
+"""What all commands share: help, errors and exit codes, streams, signals and terminals.
+
+Most tests run the program in their own process. Those of start-up, signals, pipes, terminals and
+encodings start another one.
+"""
+
+import gzip
+import os
+import pickle
+import pty
+import re
+import shlex
+import signal
+import subprocess
+import sys
+import time
+import warnings
+from pathlib import Path
+
+import click
+import numpy as np
+import pytest
+
+import varcal as vc
+from cases.command_line import COLUMNS, run
+from cases.unmeasured import unmeasured
+from varcal.cli import main
+from varcal.cli._program import option_text
+from varcal.exceptions import InputError, VarcalWarning
+
+ROOT = Path(__file__).parents[2]
+COMMAND = [sys.executable, "-m", "varcal"]
+INTERRUPTED = "interrupted: no file is left incomplete"
+
+
+def commands(command=main, path=()):
+    """Yield every command with its path."""
+    yield path, command
+    for name, one in getattr(command, "commands", {}).items():
+        yield from commands(one, (*path, name))
+
+
+# ------------------------------------------------------------------ help
+
+
+def test_version_and_help():
+    done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"varcal {vc.__version__}\n"
+    done = run("audit", "-h")
+    assert done.returncode == 0 and done.stdout.isascii()
+
+
+@pytest.mark.parametrize("path", [path for path, _ in commands()], ids=" ".join)
+def test_every_help_fits_and_has_examples_that_exist(path):
+    text = run(*path, "--help").stdout
+    assert max(map(len, text.splitlines())) <= 80
+    shown = dict(commands())[path].help.partition("Examples:")[2]
+    examples = re.findall(r"varcal (\w+)(.*(?:\\\n.*)?)", shown)
+    assert examples
+    for called, rest in examples:
+        command = main.commands[called]
+        command = getattr(command, "commands", {}).get((rest.split() or [""])[0], command)
+        known = {option for one in command.params for option in one.opts}
+        used = re.findall(r"(?<=\s)-{1,2}[a-z][\w-]*", re.sub(r"\s{4,}[a-z ]+$", "", rest))
+        assert set(used) <= known, called
+
+
+def test_results_fit_in_80_columns(folder, calibrated):
+    sets = [text for k in range(9) for text in ("--prob", f"the_set_{k}=p")]
+    compared = run("compare", "rows.csv", "--label", "y", *sets, "--variables", "age", cwd=folder)
+    assert compared.stdout.count("VECE age") == 2  # the sets need two blocks
+    for done in (*calibrated, compared):
+        assert max(map(len, done.stdout.splitlines())) <= 80
+
+
+def test_completion_is_offered():
+    assert "_varcal_completion" in run(_VARCAL_COMPLETE="bash_source").stdout
+    words = {"_VARCAL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
+    assert "temperature" in run(COMP_WORDS="varcal calibrate --method te", **words).stdout
+
+
+# ------------------------------------------------------------------ wrong arguments and files
+
+
+def audit_of(name):
+    return ["audit", name, *COLUMNS, "--variables", "age"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["dmo"], "No such command 'dmo'"),
+        (["demo", "--nope"], "--nope"),
+        (["demo", "extra"], "unexpected extra argument (extra)\nhint: varcal demo --help"),
+        (["audit"], "Missing argument 'FILE...'\nhint: varcal audit --help"),
+        (["audit", "rows.csv", "--lable", "y"], "'--label'"),
+        (["audit", "rows.csv", *COLUMNS, "--format", "cvs"], "'cvs' is not one of 'csv', 'tsv', "),
+        (audit_of("missing.csv"), "no file 'missing.csv'"),
+        (audit_of("x" * 300), "no file 'xxx"),
+        (audit_of("empty.csv"), "cannot read 'empty.csv' as csv: Empty CSV file"),
+        (audit_of("header.csv"), "the file has no rows"),
+        (audit_of("cut.parquet"), "cannot read 'cut.parquet' as parquet"),
+        (audit_of("rows.xlsx"), "unknown file extension: 'rows.xlsx'"),
+        (["audit", "rows.csv", "--label", "yy", "--prob", "p"], "hint: did you mean 'y'?"),
+        (["audit", "rows.csv", "--label", "age", "--prob", "p"], "the label column 'age' holds 61"),
+        (["audit", "rows.csv", "--label", "y", "--prob", "age"], "--prob 'age' is outside [0, 1]"),
+        (["audit", "rows.csv", *COLUMNS, "--variables", "agee"], "did you mean 'age'?"),
+        (["audit", "rows.csv", *COLUMNS, "--variables", "age,,p"], "has an empty name"),
+        (["audit", "rows.csv", *COLUMNS, "--pos-label", "1"], "label"),
+        (["slices", "rows.csv", *COLUMNS, "--classes", "\ud800,1"], "type of the label column"),
+        (["audit", "rows.csv", *COLUMNS, "--sep", "\0"], "--sep must be one character"),
+        (["audit", "rows.csv", *COLUMNS, "--level", "2"], "--level must lie between 0 and 1"),
+        (["audit", "-", "rows.csv", *COLUMNS], "- (standard input) is given together"),
+        (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
+        (["calibrate", "missing.csv", *COLUMNS, "-o", "o.json"], "no file 'missing.csv'"),
+        (["monitor", "update", "x" * 300, "rows.csv"], "cannot read 'xxx"),
+        (["apply", "odd.json", "rows.csv", "-o", "o.csv"], "do not match its checksum"),
+        (["apply", "cal.json", "out.csv", "-o", "o.csv"], "choose another name for the new column"),
+        (["apply", "cal.json", "test.csv", "-o", "no/o.csv"], "cannot write 'no/o.csv'"),
+        (["apply", "cal.json", "test.csv", "-o", "o.doc"], "unknown file extension"),
+        (["apply", "cal.json", "missing.csv", "-o", "o.csv"], "no file 'missing.csv'"),
+    ],
+)
+def test_bad_input_gives_two_lines(arguments, said, folder, calibrated):
+    (folder / "empty.csv").write_text("")
+    (folder / "rows.xlsx").write_text("")
+    (folder / "header.csv").write_text("y,p,age\n")
+    (folder / "cut.parquet").write_bytes((folder / "rows.parquet").read_bytes()[:9000])
+    (folder / "odd.json").write_text((folder / "cal.json").read_text().replace("0.1", "0.2", 1))
+    done = run(*arguments, cwd=folder)
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("error: ") and said in done.stderr
+    assert [line.split(":")[0] for line in done.stderr.splitlines()] == ["error", "hint"]
+    assert not (folder / "o.csv").exists()
+
+
+ONCE = [
+    pytest.param(path, option, id=" ".join((*path, option.opts[0])))
+    for path, command in commands()
+    for option in command.params
+    if path and isinstance(option, click.Option) and not (option.multiple or option.is_flag)
+]
+
+
+@pytest.mark.parametrize(("path", "option"), ONCE)
+def test_an_option_of_one_value_is_refused_twice(path, option):
+    done = run(*path, option.opts[0], "first", option.opts[-1], "second")
+    named = max(option.opts, key=len)
+    assert (done.returncode, done.stderr) == (
+        2,
+        f"error: {named} is given twice: 'first' and 'second'\nhint: give {named} once\n",
+    )
+
+
+def test_every_form_of_an_option_counts_and_lists_and_flags_may_be_repeated(folder):
+    done = run("audit", "rows.csv", "--label=a", "--prob", "p", "--label", "b", "--label=c")
+    assert "error: --label is given 3 times: 'a', 'b' and 'c'" in done.stderr
+    given = ["--variables", "age", "--variables", "noise", "--json", "--json", "--no-repair"]
+    done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
+    assert done.returncode == 0 and '"who"' not in done.stdout
+    every = [one for _, command in commands() for one in command.params]
+    assert all(one.multiple for one in every if one.metavar == "A,B,...")
+
+
+# ------------------------------------------------------------------ the names of options in errors
+
+
+def test_an_error_keeps_its_argument_and_settings():
+    error = InputError("y has no label", "pass {unlabelled}", "y", {"unlabelled": "drop"})
+    assert str(error) == 'y has no label\nhint: pass unlabelled="drop"'
+    for one in (pickle.loads(pickle.dumps(error)), error.reworded(error.message)):
+        assert (str(one), one.argument, one.settings) == (str(error), "y", {"unlabelled": "drop"})
+        assert one.spelled({"y": "--label"}, option_text) == (
+            "--label has no label",
+            "pass --drop-unlabelled",
+        )
+
+
+def test_the_usual_errors_know_their_argument():
+    for error in (
+        InputError.at_row("p", "is odd", 3.0, 4, 1, "even it", column=1),
+        InputError.choice("p", "x", ["y"]),
+        InputError.no_column("x", ["y"], "p"),
+    ):
+        assert error.argument == "p"
+    y, p, v = [0, 1] * 50, np.linspace(0.1, 0.9, 100), np.arange(100)
+    for call, argument in (
+        (lambda: vc.vece(y, p * 3, v), "p"),
+        (lambda: vc.vece([None, *y[1:]], p, v), "y"),
+        (lambda: vc.vece(y, p, v, sample_weight=-p), "sample_weight"),
+        (lambda: vc.vece(y, p, v, classes=[1]), "classes"),
+        (lambda: vc.audit(y, p, {"v": v}, level=2), "level"),
+        (lambda: vc.curve(y, p, {"v": v}, event="classwise"), "event"),
+    ):
+        with pytest.raises(InputError) as caught:
+            call()
+        assert caught.value.argument == argument
+        assert caught.value.message.startswith(argument)
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        (
+            "a,0.1,1\nb,0.2,2\nc,0.7,3\n",
+            "the label column 'y' holds 3 distinct labels ('a', 'b', 'c'), but there are "
+            "probabilities for 2 classes\n"
+            "hint: list every label in the order of the probability columns with --classes …",
+        ),
+        (
+            "0,-3.1,1\n1,2.2,2\n",
+            "--prob 'p' is outside [0, 1]: -3.1 at row 0 (2 such rows)\n"
+            "hint: if these are logits, pass --from-logits; divide percentages by 100",
+        ),
+        (
+            "0,low,1\n1,high,2\n",
+            "--prob 'p' holds levels, not numbers\nhint: give real numbers; labels go in --label",
+        ),
+        (
+            "0.2,0,1\n0.7,1,2\n",
+            "the label column 'y' is not a label: 0.2 at row 0 (2 such rows)\n"
+            "hint: --label and --prob look swapped: --label is the outcome, --prob the probability",
+        ),
+    ],
+)
+def test_errors_name_options_and_columns(rows, said, tmp_path):
+    (tmp_path / "rows.csv").write_text(f"y,p,v\n{rows}")
+    assert run("audit", "rows.csv", *COLUMNS, cwd=tmp_path).stderr == f"error: {said}\n"
+
+
+# ------------------------------------------------------------------ bugs, warnings, encodings
+
+
+@pytest.fixture
+def add_command(monkeypatch):
+    """Return a function that adds a command to the program for the duration of a test."""
+    return lambda body: monkeypatch.setitem(
+        main.commands, body.__name__, click.command(body.__name__)(body)
+    )
+
+
+def test_a_crash_is_not_a_failed_gate(add_command):
+    @add_command
+    def boom():
+        1 / 0  # noqa: B018
+
+    done = run("boom")
+    assert done.returncode == 3 and "ZeroDivisionError" in done.stderr
+    assert "this is a bug in varcal" in done.stderr
+
+
+def test_errors_and_warnings_of_the_library_are_plain_lines(add_command):
+    @add_command
+    def boom():
+        warnings.warn("careful", VarcalWarning, stacklevel=1)
+        warnings.warn("somebody else", FutureWarning, stacklevel=1)
+        raise InputError("p is odd", "even it")
+
+    done = run("boom")
+    assert done.returncode == 2
+    assert done.stderr == "warning: careful\nerror: p is odd\nhint: even it\n"
+
+
+@pytest.mark.parametrize(
+    ("encoding", "shown"), [("ascii", "-0.5 x ?"), ("cp1252", "-0.5 × é"), ("utf-8", "−0.5 × é")]
+)
+def test_output_in_any_encoding(encoding, shown):
+    code = (
+        "import varcal.cli as c\nc.main.command('say')(lambda: print('−0.5 × é'))\nc.main(['say'])"
+    )
+    env = os.environ | {"PYTHONIOENCODING": encoding}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=True)
+    assert done.stdout.decode(encoding).strip() == shown
+
+
+# ------------------------------------------------------------------ interrupts, pipes, terminals
+
+
+def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
+    source = tmp_path / "big.csv.gz"
+    source.write_bytes(gzip.compress(b"p,age\n" + b"0.5,40\n" * 1_500_000, 1))
+    process = subprocess.Popen(
+        [*COMMAND, "apply", str(folder / "cal.json"), str(source), "-o", str(tmp_path / "out.csv")],
+        env=unmeasured(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    while not list(tmp_path.glob(".varcal-*.tmp")):
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate()
+    assert (process.returncode, said.strip()) == (130, INTERRUPTED)
+    assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
+
+
+#: Runs the program, and presses Ctrl-C when the n-th module is imported.
+AT_IMPORT = """
+import os, signal, sys
+
+class Interrupt:
+    left = int(sys.argv[1])
+    def find_spec(self, name, path=None, target=None):
+        self.left -= 1
+        if self.left == 0:
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.meta_path.insert(0, Interrupt())
+sys.argv = ["varcal", *sys.argv[2:]]
+from varcal.__main__ import program
+program()
+"""
+
+
+# Before the program is loaded, and in a command.
+@pytest.mark.parametrize("n", [12, 400])
+def test_interrupted_while_modules_are_imported(n, folder, tmp_path):
+    given = ["audit", folder / "rows.csv", *COLUMNS, "-o", tmp_path / "report.html"]
+    done = subprocess.run(
+        [sys.executable, "-c", AT_IMPORT, str(n), *map(str, given)],
+        env=unmeasured(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stderr.strip()) == (130, INTERRUPTED)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_closed_pipe_ends_the_program_silently(folder):
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, "--no-repair"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
+    )
+    process.stdout.close()
+    assert not process.stderr.read()
+    assert process.wait() == -signal.SIGPIPE  # which a shell reports as 141
+
+
+def in_terminal(arguments, cwd, **env):
+    """Run with standard output and error on a terminal; return what it shows."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments], stdout=slave, stderr=slave, cwd=cwd, env=os.environ | env
+    )
+    os.close(slave)
+    shown = b""
+    while True:
+        try:
+            more = os.read(master, 4096)
+        except OSError:  # Linux says so when the other end is closed
+            break
+        if not more:
+            break
+        shown += more
+    os.close(master)
+    process.wait()
+    return shown.decode()
+
+
+def test_colour_only_for_terminals_that_want_it(folder):
+    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0", "--no-repair"]
+    assert "\x1b[31m" in in_terminal(gate, folder)
+    assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
+
+
+def test_progress_on_a_terminal(folder, calibrated, tmp_path):
+    out = str(tmp_path / "o.csv")
+    shown = in_terminal(["apply", "cal.json", "test.csv", "-o", out], folder, TERM="xterm")
+    assert "Applying" in shown and "added p_calibrated to 3,000 rows" in shown
+    given = ["calibrate", "cal.csv", *COLUMNS, "--variables", "age", "-o", str(tmp_path / "c.json")]
+    shown = in_terminal(given, folder, TERM="xterm")
+    assert "Fitting VariableCalibrator on 3,000 rows" in shown and "fitted on 3,000" in shown
+
+
+def test_messages_are_broken_between_words_on_a_terminal(folder):
+    lines = in_terminal(["audit", "rows.csv", "--label", "y", "--prob", "age"], folder).splitlines()
+    assert lines[0].startswith("error: ") and max(map(len, lines)) <= 80
+    assert [line[:6] for line in lines if not line.startswith(" ")] == ["error:", "hint: "]
+
+
+# ------------------------------------------------------------------ the guide
+
+
+def shape(text):
+    """Return what must be the same on every machine: all but digits and the width of columns.
+
+    After a repair, errors may be close to the limit of noise, so both verdicts count as the same.
+    """
+    text = re.sub(r"\b(fixed|better)\b", "improved", text)
+    return re.sub(r"\s+", " ", re.sub(r"[\d.,]+(e-\d+)?", "#", text)).strip()
+
+
+def said_by(command):
+    """Return all that a line of the guide shows; it may end in `| tail -n`."""
+    line, _, last = command.partition(" | tail -")
+    program, *arguments = shlex.split(line)
+    assert program == "varcal" and "|" not in arguments, command
+    done = run(*arguments)
+    lines = done.stdout.splitlines(keepends=True)
+    return done.stderr + "".join(lines[-int(last) :] if last else lines)
+
+
+def test_guide_shows_real_output(tmp_path, monkeypatch):
+    page = (ROOT / "docs" / "command-line.md").read_text(encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    names, n_commands = {}, 0
+    for language, block in re.findall(r"^```(python|console)\n(.*?)^```", page, re.M | re.S):
+        if language == "python":
+            exec(block, names)
+            continue
+        for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
+            assert shape(said_by(command)) == shape(shown), command
+            n_commands += 1
+    assert n_commands >= 8
