@@ -120,13 +120,15 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     label = "" if key == CORRECT else str(evidence.label(key))
     two = len(evidence.classes) == 2
     other = str(evidence.classes[1 - key]) if two else f"not {label}"
+    # "all" is the name of both sides together.
+    names = tuple(f"'{one}'" if one == "all" else one for one in (other, label))
     # The interval need not be symmetric: its end towards zero decides.
     reach = overall.gap - overall.low if overall.gap > 0 else overall.high - overall.gap
     error = reach / float(ndtri(0.5 + level / 2))
     return Target(
         name=TOP_CLASS if key == CORRECT else f"P({settings.label} = {label})",
         label=label,
-        sides=(other, label) if len(along) == 2 else (),
+        sides=names if len(along) == 2 else (),
         predicted=overall.confidence,
         observed=overall.accuracy,
         gap=overall.gap,
