@@ -469,7 +469,8 @@ def _figures(
         average = Left(*way.mean(claim.score - claim.hit, way.level))
         if pooled:
             learned = _learning(pooled, claim_of(way.rows, key).score, claim, bins, rows)
-            reach = law.quantile(way.level) * math.sqrt(learned[-1])
+            # A fit that is judged has learned from all folds but one.
+            reach = law.quantile(way.level) * math.sqrt(learned[-1] * N_FOLDS / (N_FOLDS - 1))
             average = Left(average.value, average.value - reach, average.value + reach)
             by_score = _pooled_by_score(law, learned[:-1], way.level)
         else:
@@ -534,8 +535,8 @@ def _learning(name: str, before: Floats, claim: Claim, bins: Ints, rows: Predict
     A fit with features :math:`\phi` (1 for a shift; 1, ln p and ln(1 − p) for a curve) has
     coefficients with the covariance :math:`C = A^{-1} (\sum u u^\top) A^{-1}`, where
     :math:`A = \sum w q (1 - q) \phi \phi^\top` and u is the sum of :math:`w (y - q) \phi` in a
-    group, or of a row. Learned from all folds but one it is larger by 5/4. A bin's gap varies by
-    :math:`J_b C J_b^\top`, where :math:`J_b` is its mean of :math:`q (1 - q) \phi`.
+    group, or of a row. A bin's gap varies by :math:`J_b C J_b^\top`, where :math:`J_b` is its
+    mean of :math:`q (1 - q) \phi`.
     """
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     features = np.ones((len(rows), 1))
@@ -549,7 +550,7 @@ def _learning(name: str, before: Floats, claim: Claim, bins: Ints, rows: Predict
     if rows.groups is not None:
         scatter = _sums(rows.groups, scatter)
     inverse = np.linalg.pinv(features.T @ spread)
-    learned = inverse @ (scatter.T @ scatter) @ inverse * N_FOLDS / (N_FOLDS - 1)
+    learned = inverse @ (scatter.T @ scatter) @ inverse
     by_bin = ratio_or_zero(
         _sums(bins, spread, SCORE_BINS), _sums(bins, weight, SCORE_BINS)[:, None]
     )
