@@ -255,10 +255,9 @@ def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along
 
 def _together(several: Sequence[_Along]) -> float:
     """Combine the p-values of targets: the top class counts as much as all classes together."""
-    p = [np.array(one.p_value) for one in several if one.key != CORRECT]
-    together = cauchy(p)
     top = [np.array(one.p_value) for one in several if one.key == CORRECT]
-    return float(cauchy([*top, together]) if top else together)
+    classes = [np.array(one.p_value) for one in several if one.key != CORRECT]
+    return float(cauchy([*top, cauchy(classes)] if classes else top))
 
 
 def _found(
