@@ -215,7 +215,7 @@ def audit(
         rows=judged.rows,
         places=judged.places,
         notes=_notes(evidence, judged, keys, sampled=sampled),
-        suspicions=suspicions(evidence, keys[0]),
+        suspicions=suspicions(evidence, keys[0], left_out),
         left_out=tuple(left_out.items()),
         protected=tuple(name for name in kept if name in names),
         level=level,

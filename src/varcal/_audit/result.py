@@ -407,7 +407,7 @@ class Audit:
     def __repr__(self) -> str:
         from varcal._report.audit_text import audit_lines  # noqa: PLC0415
 
-        return "\n".join(audit_lines(self, ladder=False))
+        return "\n".join(audit_lines(self))
 
     def _repr_html_(self) -> str:
         from varcal._report.audit_page import notebook_html  # noqa: PLC0415

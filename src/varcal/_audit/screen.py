@@ -31,7 +31,6 @@ from varcal._text.numbers import (
     decimals,
     difference,
     interval,
-    level_text,
     limit_text,
     percent,
     points,
@@ -87,10 +86,12 @@ class Group:
         The difference of the two as they are shown, and its interval.
     sure : bool
         Whether the interval excludes 0.
+    words : tuple of str
+        What a gap above and below zero is called: too high, too low.
     after : float or None
         The difference after the advised repair.
-    ratio : float
-        Observed over expected events.
+    events, expected : float
+        Rows with the outcome, and how many the model expects.
     """
 
     name: Sentence
@@ -101,8 +102,10 @@ class Group:
     low: float
     high: float
     sure: bool
+    words: tuple[str, str]
     after: float | None
-    ratio: float
+    events: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -195,8 +198,13 @@ def screen_of(audit: Audit, ladder: Ladder | None) -> Screen:
 def name_of(target: Target) -> Sentence:
     """Name a target; the label comes from the data."""
     if target.name == TOP_CLASS:
-        return Sentence.of("the predicted class")
+        return Sentence.of("the probability of the predicted class")
     return Sentence.of(Named(cut(target.name)))
+
+
+def sides_of(target: str) -> tuple[str, str]:
+    """Return what gaps above and below zero are called."""
+    return ("too sure", "not sure enough") if target == TOP_CLASS else ("too high", "too low")
 
 
 def side_of(gap: float, target: str = "") -> str:
@@ -205,9 +213,7 @@ def side_of(gap: float, target: str = "") -> str:
     >>> side_of(0.1), side_of(-0.1), side_of(0.1, "top class")
     ('too high', 'too low', 'too sure')
     """
-    if target == TOP_CLASS:
-        return "too sure" if gap > 0 else "not sure enough"
-    return "too high" if gap > 0 else "too low"
+    return sides_of(target)[gap <= 0]
 
 
 def place_name(place: Place) -> Sentence:
@@ -389,21 +395,28 @@ class _Writer:
             return Sentence()
         also = "also " if self.average == ABOVE else ""
         first = above[0]
-        size = f"{self.points(first.uneven.debiased)} points"
+        of: Sentence | str = ""
+        if len(self.audit.targets) > 1:
+            of = Sentence.of(" of ", name_of(self.audit.targets[first.target]))
+        size = Sentence.of(f"{self.points(first.uneven.debiased)} points", of)
         once = " once that is taken off" if self.average == ABOVE else ""
         start = "But along " if self.average != ABOVE else "Along "
         if many == 1:
             return Sentence.of(
                 start,
                 StrongName(cut(first.variable)),
-                f" it is {also}unevenly off{once}: by {size}. ",
+                f" it is {also}unevenly off{once}: by ",
+                size,
+                ". ",
             )
         return Sentence.of(
             start,
             Strong(f"{len(above)} of {count(many, 'variable')}"),
             f" it is {also}surely off by more than {self.limit} points{once}, most along ",
             StrongName(cut(first.variable)),
-            f": {size}. ",
+            ": ",
+            size,
+            ". ",
         )
 
     def after_words(self) -> Sentence:
@@ -445,8 +458,10 @@ class _Writer:
             tail = Sentence.of(" leaves none that can be told from chance")
         else:
             tail = Sentence.of("; along variables, no error can then be told from chance")
+        if rung.by_score_low > 0 and rung.by_score > self.target.limit:
+            tail = Sentence.of(tail, f"; by score it is off by {self.points(rung.by_score)}")
         if not rung.suffices:
-            tail = Sentence.of(tail, ". No repair that was tried is enough; it predicts best")
+            tail = Sentence.of(tail, ". No repair that was tried is enough; this one predicts best")
         return Sentence.of(head, tail, ".")
 
     def unclear(self) -> Sentence:
@@ -488,7 +503,7 @@ class _Writer:
             Strong(f"errors of up to {self.points(self.largest())} points"),
             where,
             f" cannot be excluded; about {count(self.rows_needed(), 'row')} would show "
-            f"{self.limit}.{few}",
+            f"{self.limit} points.{few}",
         )
 
     def rows_needed(self) -> int:
@@ -531,7 +546,10 @@ class _Writer:
     def group(
         self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
     ) -> Group:
-        low, high = (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
+        if isinstance(one, Target):
+            low, high, n, target = one.gap_low, one.gap_high, self.audit.n_rows, one.name
+        else:
+            low, high, n, target = one.low, one.high, one.n, one.target
         after = None
         if shift is not None and shift == shift:
             after = difference(one.predicted + shift, one.observed, self.digits)
@@ -544,8 +562,10 @@ class _Writer:
             low=low,
             high=high,
             sure=low > 0 or high < 0,
+            words=sides_of(target),
             after=after,
-            ratio=one.observed / one.predicted if one.predicted else float("nan"),
+            events=n * one.observed,
+            expected=n * one.predicted,
         )
 
     def groups_note(self) -> Sentence:
@@ -554,7 +574,7 @@ class _Writer:
             return Sentence.of(f"{many} hold for all groups searched.")
         if self.found:
             return Sentence.of("No single group is certain to differ from the average.")
-        return Sentence.of("No group shows evidence of error.")
+        return Sentence.of("No group shows evidence of an error of its own.")
 
     def steps(self) -> tuple[Step, ...]:
         if self.ladder is None:
@@ -592,6 +612,13 @@ class _Writer:
         )
 
     def limit_words(self) -> Sentence:
+        limits = [one.limit for one in self.audit.targets.values()]
+        if min(limits) < max(limits):
+            least, most = limit_text(min(limits)), limit_text(max(limits))
+            return Sentence.of(
+                f"Limits {least} to {most} points, each class by its own rate; repairs are judged "
+                f"by {least}."
+            )
         reason = self.target.limit_reason
         if reason == "the default" and self.target.name != TOP_CLASS:
             fifth = 0.2 * min(self.target.observed, 1 - self.target.observed)
@@ -604,6 +631,8 @@ class _Writer:
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
         rows = f"Judged on{sample} {count(self.ladder.n_rows, 'row')} that did not fit each repair"
+        if self.audit.verdict not in (REPAIR, WATCH):
+            return Sentence.of(f"{rows}.")
         rule = (
             "advised: the first that leaves nothing above the limit and that no later one surely "
             "beats"
@@ -779,8 +808,3 @@ def uneven_words(row: AuditRow, digits: int) -> str:
             f"{points(row.uneven.debiased, digits)} points ({interval(row.low, row.high, digits)})"
         )
     return f"at most {points(row.high, digits)} points"
-
-
-def level_words(level: float) -> str:
-    """Say which intervals these are."""
-    return f"{level_text(level)} intervals hold for all variables at once"
