@@ -17,7 +17,7 @@ from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._evidence.question import ATOMS, AUDIT, N_BINS, BinOptions, Question
 from varcal._evidence.rows_of_call import sample_rows
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
@@ -157,7 +157,7 @@ def audit(
         )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    question = Question(options, "audit", pos_label, sided=True, score=plain)
+    question = Question(options, AUDIT, pos_label, sided=True, score=plain)
     evidence = gather(
         y,
         p,
@@ -229,8 +229,8 @@ def audit(
         engine=evidence.engine,
         edges="sampled" if sampled else "exact",
         pos_label="" if pos_label is None else repr(pos_label),
-        find_curve=lambda name: _curve(evidence, judged, name, keys, level),
-        climb=climber(
+        _find_curve=lambda name: _curve(evidence, judged, name, keys, level),
+        _climb=climber(
             rows,
             keys,
             judged.bins,

@@ -29,7 +29,7 @@ from varcal._audit.judge import LEAST_SIDE, Judged, Settings, judge, target_of
 from varcal._audit.record import Target
 from varcal._binning.bins import joint_index
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._evidence.question import ATOMS, AUDIT, N_BINS, BinOptions, Question
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
@@ -165,10 +165,10 @@ def compare(
     if first.odd:
         shown = "; ".join(f"{name!r} {why}" for name, why in first.odd.items())
         warnings.warn(f"X has columns that are left out: {shown}", VarcalWarning, stacklevel=2)
-    keys = tuple(audit_keys(first.classes, "audit", pos_label))
+    keys = tuple(audit_keys(first.classes, pos_label))
     settings = Settings(label_of(y, data), keys, level, random_state=random_state)
     plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    question = Question(options, "audit", pos_label, sided=True, score=plain)
+    question = Question(options, AUDIT, pos_label, sided=True, score=plain)
     work = _Work(first, settings)
     sets = [_Set(name, one, InMemory(one, question), settings) for name, one in given.items()]
     rows = [row for one in sets for row in _loss_rows(work, one, sets[0])]

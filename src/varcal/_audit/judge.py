@@ -124,7 +124,7 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     names = tuple(f"'{one}'" if one == "all" else one for one in (other, label))
     # The interval need not be symmetric: its end towards zero decides.
     reach = overall.gap - overall.low if overall.gap > 0 else overall.high - overall.gap
-    error = reach / float(ndtri(0.5 + level / 2))
+    z = float(ndtri(0.5 + level / 2)) * abs(overall.gap) / reach if reach > 0 else 0.0
     return Target(
         name=TOP_CLASS if key == CORRECT else f"P({settings.label} = {label})",
         label=label,
@@ -134,7 +134,7 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
         gap=overall.gap,
         gap_low=overall.low,
         gap_high=overall.high,
-        p_value=2 * float(ndtr(-abs(overall.gap) / error)) if error > 0 else 1.0,
+        p_value=2 * float(ndtr(-z)),
         by_score=by_score,
         score=replace(
             table_of(score.coarse, np.zeros(score.coarse.bins.size), "positive", level, evidence),
