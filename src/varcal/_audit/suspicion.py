@@ -28,7 +28,7 @@ COPIED_ROWS, COPIES, MANY_VALUES, MANY_COLUMNS = 50_000, 0.05, 50, 2
 UNITS, ROWS_EACH, LARGEST, SURE = 20, 3.0, 10.0, 6.0
 
 
-def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[str, ...]:
+def suspicions(evidence: Evidence, key: int) -> tuple[str, ...]:
     """Return a sentence for each suspicion; `key` is the first target."""
     found = []
     if key != CORRECT:
@@ -45,7 +45,8 @@ def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[s
             )
     if isinstance(evidence, InMemory):
         rows = evidence.predictions
-        found += [*_copies(rows), *([] if evidence.grouped else _correlated(rows, key))]
+        # Copies are correlated, too.
+        found += _copies(rows) or ([] if evidence.grouped else _correlated(rows, key))
     return tuple(found)
 
 
