@@ -179,7 +179,7 @@ def test_protected_columns():
     rows = audits.rows().assign(one=1)
     some = vc.audit("churn", "p", data=rows, protected=["plan", "one"], ladder="none")
     assert some.protected == ("plan",) and dict(some.left_out)["one"]
-    with pytest.raises(InputError, match="no column 'plam' .*\nhint: did you mean 'plan'"):
+    with pytest.raises(InputError, match=r"no column 'plam' .*\nhint: did you mean 'plan'"):
         vc.audit("churn", "p", data=rows, protected="plam")
 
 
