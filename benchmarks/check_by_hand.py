@@ -93,6 +93,10 @@ def bin_of(values: pd.Series, table: pd.DataFrame, kind: str) -> pd.Series:
         known = {text: k for k, text in enumerate(bins.bin)}
         pooled = [k for k, text in enumerate(bins.bin) if text not in set(texts)]
         return texts.map(lambda one: known.get(one, pooled[0] if pooled else -1))
+    if kind == "datetime":
+        values = (pd.to_datetime(values, utc=True) - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(
+            seconds=1
+        )
     number = pd.to_numeric(values, errors="coerce").astype(float)
     found = pd.Series(-1, index=values.index)
     for k, row in bins.iterrows():
@@ -114,6 +118,7 @@ class Check:
         self.name, self.done, self.wrong = name, 0, 0
 
     def same(self, what: str, mine: object, theirs: object, tolerance: float = 1e-9) -> None:
+        """Compare a figure made by hand with the one that is shown."""
         self.done += 1
         equal = (
             mine == theirs
@@ -125,6 +130,7 @@ class Check:
             print(f"   CONTRADICTION {self.name}: {what}: by hand {mine}, shown {theirs}")
 
     def has(self, what: str, part: str, text: str) -> None:
+        """Look for a figure in what is shown."""
         self.done += 1
         if part not in text:
             self.wrong += 1
@@ -158,7 +164,9 @@ def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, digits: int
     cells = pd.concat(cells)
     gap = cells.says - cells.happens
     check.same(f"error along {row.variable}", (cells.n * gap.abs()).sum() / len(p), row.error.value)
-    mean = (cells.n * gap).groupby(cells.side).transform("sum") / cells.groupby("side").n.transform("sum")
+    mean = (cells.n * gap).groupby(cells.side).transform("sum") / cells.groupby("side").n.transform(
+        "sum"
+    )
     uneven = (cells.n * (gap - mean).abs()).sum() / len(p)
     check.same(f"uneven error along {row.variable}", uneven, row.uneven.value)
     check.has(f"sums of {row.variable}", f"= {points(row.error.value, digits)} points", card)
@@ -228,6 +236,7 @@ def main() -> None:
     parser.add_argument("--ladder", default="score", choices=["all", "score", "none"])
     given = parser.parse_args()
     folder = given.pages or Path(mkdtemp())
+    folder.mkdir(parents=True, exist_ok=True)
     warnings.simplefilter("ignore")
     done = wrong = audits = 0
     for name in TABLES:

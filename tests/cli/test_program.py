@@ -18,19 +18,18 @@ import warnings
 from pathlib import Path
 
 import click
-import numpy as np
 import pytest
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
 from cases.unmeasured import unmeasured
+from torture.interrupts import AT_IMPORT, SAID
 from varcal.cli import main
 from varcal.cli._program import option_text
 from varcal.exceptions import InputError, VarcalWarning
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "varcal"]
-INTERRUPTED = "interrupted: no file is left incomplete"
 
 
 def commands(command=main, path=()):
@@ -109,6 +108,8 @@ def audit_of(name):
         (["audit", "rows.csv", *COLUMNS, "--pos-label", "1"], "label"),
         (["slices", "rows.csv", *COLUMNS, "--classes", "\ud800,1"], "type of the label column"),
         (["audit", "rows.csv", *COLUMNS, "--sep", "\0"], "--sep must be one character"),
+        (["audit", "rows.csv", *COLUMNS, "--weight", "noise"], "--weight 'noise' is negative"),
+        (["audit", "rows.csv", *COLUMNS, "--classes", "yes"], "--classes"),
         (["audit", "rows.csv", *COLUMNS, "--level", "2"], "--level must lie between 0 and 1"),
         (["audit", "-", "rows.csv", *COLUMNS], "- (standard input) is given together"),
         (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
@@ -174,28 +175,6 @@ def test_an_error_keeps_its_argument_and_settings():
             "--label has no label",
             "pass --drop-unlabelled",
         )
-
-
-def test_the_usual_errors_know_their_argument():
-    for error in (
-        InputError.at_row("p", "is odd", 3.0, 4, 1, "even it", column=1),
-        InputError.choice("p", "x", ["y"]),
-        InputError.no_column("x", ["y"], "p"),
-    ):
-        assert error.argument == "p"
-    y, p, v = [0, 1] * 50, np.linspace(0.1, 0.9, 100), np.arange(100)
-    for call, argument in (
-        (lambda: vc.vece(y, p * 3, v), "p"),
-        (lambda: vc.vece([None, *y[1:]], p, v), "y"),
-        (lambda: vc.vece(y, p, v, sample_weight=-p), "sample_weight"),
-        (lambda: vc.vece(y, p, v, classes=[1]), "classes"),
-        (lambda: vc.audit(y, p, {"v": v}, level=2), "level"),
-        (lambda: vc.curve(y, p, {"v": v}, event="classwise"), "event"),
-    ):
-        with pytest.raises(InputError) as caught:
-            call()
-        assert caught.value.argument == argument
-        assert caught.value.message.startswith(argument)
 
 
 @pytest.mark.parametrize(
@@ -291,27 +270,8 @@ def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
-    assert (process.returncode, said.strip()) == (130, INTERRUPTED)
+    assert (process.returncode, said.strip()) == (130, SAID)
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
-
-
-#: Runs the program, and presses Ctrl-C when the n-th module is imported.
-AT_IMPORT = """
-import os, signal, sys
-
-class Interrupt:
-    left = int(sys.argv[1])
-    def find_spec(self, name, path=None, target=None):
-        self.left -= 1
-        if self.left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.meta_path.insert(0, Interrupt())
-sys.argv = ["varcal", *sys.argv[2:]]
-from varcal.__main__ import program
-program()
-"""
 
 
 # Before the program is loaded, and in a command.
@@ -325,7 +285,7 @@ def test_interrupted_while_modules_are_imported(n, folder, tmp_path):
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr.strip()) == (130, INTERRUPTED)
+    assert (done.returncode, done.stderr.strip()) == (130, SAID)
     assert not list(tmp_path.iterdir())
 
 

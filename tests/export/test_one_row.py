@@ -2,6 +2,7 @@
 
 from datetime import date, datetime
 from decimal import Decimal
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -13,7 +14,9 @@ from cases.exports import AGE, SEX, awkward, drawn
 from varcal.exceptions import InputError
 
 
+@cache
 def both(model):
+    """Return the scorer and the function of the Python file; reading the file takes a second."""
     names = {"__name__": "calibrator"}
     exec(model.to_python().text, names)
     return model.scorer(), names["calibrate"]

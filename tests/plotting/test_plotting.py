@@ -2,7 +2,6 @@
 
 import sys
 from dataclasses import replace
-from types import SimpleNamespace
 
 import matplotlib as mpl
 
@@ -17,8 +16,6 @@ from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
 from varcal._monitor.view import view_of
-from varcal._plotting.curve import draw_variable
-from varcal._plotting.ranking import draw_audit, draw_comparison
 from varcal._slices.condition import Condition
 from varcal._slices.slices_result import Slice, Slices
 from varcal._surfaces.view import SurfaceView
@@ -27,9 +24,7 @@ from varcal.exceptions import InputError, MissingDependencyError
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
 SAYS, HAPPENS = "#D55E00", "#0072B2"
-TARGET = "P(income = >50K)"
-VERDICTS = {"off": "above limit", "size unclear": "may be above", "small": "below limit"}
-FIGURES = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
+TARGET = "P(y = >50K)"
 PAIRS = {"map": ("u", "v"), "strips": ("v", "kind"), "table": ("kind", "side")}
 
 
@@ -230,86 +225,62 @@ def test_effects_of_levels_and_few_numbers_are_dots(effects, ax):
     assert single.get_ylabel().endswith("log inverse temperature\n(above 0: confidence raised)")
 
 
-def changed(record, **new):
-    return SimpleNamespace(**vars(record) | new)
-
-
-# Until audits have targets and tables by side, what exists is adapted.
-def table_of(y, p, name, x):
-    side = np.where(p < 0.5, "<=50K", ">50K")
-    alone = vc.bin_table(y, p, {name: x}, event="positive").columns
-    cells = vc.bin_table(y, p, {"v": x, "side": side}, event="positive").columns
-    columns = {key: alone[key] + cells[key] for key in FIGURES}
-    columns["bin"] = alone["bin"] + cells["v"]
-    columns["side"] = ["all"] * len(alone["bin"]) + cells["side"]
-    return SimpleNamespace(columns=columns, level=0.95)
-
-
 @pytest.fixture(scope="module")
 def audit(adult):
-    y, p = adult.y, np.sqrt(adult.p)  # both sides have rows
     X = {name: adult[name] for name in ("age", "education-num", "occupation")}
-    X["noise"] = np.random.default_rng(0).normal(size=len(y))
-    found = vc.audit(y, p, X, event="positive", repair=False)
-    target = SimpleNamespace(name=TARGET, limit=found.limit)
-    rows = []
-    for row in found.rows:
-        table = table_of(y, p, row.variable, X[row.variable])
-        verdict = VERDICTS.get(row.verdict, row.verdict)
-        rows.append(changed(row, target=TARGET, error=row.vece, table=table, verdict=verdict))
-    return SimpleNamespace(rows=tuple(rows), target=target, targets={TARGET: target}, level=0.95)
+    X["noise"] = np.random.default_rng(0).normal(size=len(adult.y))
+    y = np.where(adult.y == 1, ">50K", "<=50K")
+    return vc.audit(y, np.sqrt(adult.p), X)  # both predicted sides have rows
 
 
 @pytest.fixture(scope="module")
 def compared(tilt):
-    sets = {"raw": tilt.p, "truth": tilt.rate, "worse": np.clip(tilt.p + 0.2, 0, 1)}
-    found = vc.compare(tilt.y, sets, {"v": tilt.v, "noise": tilt.p}, event="positive")
-    names = {"VECE": "uneven", "ECE": "by score"}
-    rows = [changed(r, metric=names.get(r.metric, r.metric), target=TARGET) for r in found.rows]
-    return SimpleNamespace(rows=rows, level=0.95, n_rows=found.n_rows)
+    sets = {"raw": tilt.p, "truth": tilt.rate, "worse": np.clip(tilt.p * 2 * tilt.v, 0, 1)}
+    noise = np.random.default_rng(0).normal(size=len(tilt.p))
+    return vc.compare(tilt.y, sets, {"v": tilt.v, "noise": noise})
 
 
 def test_the_ranking_is_that_of_the_audit(audit, ax):
-    assert draw_audit(audit, ax, top=3) is ax
+    assert audit.plot(ax, top=3) is ax
     rows = audit.rows[:3]
     assert {*marks(ax)} == {(row.uneven.debiased, k) for k, row in enumerate(rows)}
     assert [bar.get_width() for bar in ax.patches] == [row.uneven.noise_high for row in rows]
     shown = texts(ax)
     assert {row.variable for row in rows} | {row.verdict for row in rows} <= {*shown}
-    assert {f"Uneven error of {TARGET}", "… 1 more", "chance alone", "limit 2.0"} <= {*shown}
+    assert {f"Uneven error of {TARGET}", "… 1 more", "chance alone", "limit 2"} <= {*shown}
     assert "uneven error, points; 95% intervals for all at once" in shown
     assert not any(word in text for word in ("risk", "confidence", "claim") for text in shown)
 
 
 def test_dots_without_evidence_are_hollow_and_limits_dashed(audit):
-    ax = draw_audit(audit, None)
+    ax = audit.plot()
     drawn = {one.get_label(): one for one in ax.collections}
-    limit = drawn["limit 2.0"]
+    limit = drawn["limit 2"]
     assert {tuple(line[:, 0]) for line in limit.get_segments()} == {(0.02, 0.02)}
     assert limit.get_linestyle()[0][1] is not None
     names = [row.variable for row in audit.rows if row.verdict == "no evidence"]
     hollow = drawn["no evidence"]
     assert len(hollow.get_offsets()) == len(names) > 0
     assert hollow.get_facecolor()[0].tolist() == [1, 1, 1, 1]
-    assert "error, points; 95% intervals" in texts(draw_audit(audit, None, "error"))
+    assert "error, points; 95% intervals" in texts(audit.plot(quantity="error"))
     with pytest.raises(InputError, match="quantity must be one of 'uneven', 'error'"):
-        draw_audit(audit, None, "vece")
+        audit.plot(quantity="vece")
 
 
 def test_with_more_classes_each_row_names_its_target(audit):
-    other = SimpleNamespace(name="P(income = b)", limit=0.01)
-    last = changed(audit.rows[-1], target=other.name)
+    other = replace(audit.target, name="P(y = b)", limit=0.01)
+    last = replace(audit.rows[-1], target=other.name)
     targets = audit.targets | {other.name: other}
-    shown = texts(draw_audit(changed(audit, rows=(*audit.rows[:-1], last), targets=targets), None))
+    shown = texts(replace(audit, rows=(*audit.rows[:-1], last), targets=targets).plot())
     assert {"Largest uneven error of 2 targets", "limit"} <= {*shown}
-    assert f"{last.verdict}, P(income = b)" in shown
+    assert f"{last.verdict}, P(y = b)" in shown
 
 
 @pytest.mark.parametrize("name", ["age", "occupation"])
 def test_bins_are_drawn_for_all_rows_and_each_side(audit, name, ax):
-    row = next(row for row in audit.rows if row.variable == name)
+    row = audit.row(name)
     columns, levels = row.table.columns, row.kind == "levels"
-    figure = draw_variable(row, None).figure
+    figure = row.plot().figure
     titles = {"all": "All rows", "<=50K": "Predicted <=50K", ">50K": "Predicted >50K"}
     for side, panel in zip(titles, figure.axes, strict=True):
         own = [k for k, one in enumerate(columns["side"]) if one == side and columns["n"][k]]
@@ -329,12 +300,12 @@ def test_bins_are_drawn_for_all_rows_and_each_side(audit, name, ax):
     assert figure.get_suptitle().startswith(f"{TARGET} along {name}: uneven error ")
     (legend,) = figure.legends
     assert [one.get_text() for one in legend.get_texts()] == ["says", "happens, 95% interval"]
-    assert draw_variable(row, ax) is ax and len(ax.figure.axes) == 1
+    assert row.plot(ax) is ax and len(ax.figure.axes) == 1
     assert any(text.startswith(f"{TARGET} along") for text in texts(ax))
 
 
 def test_a_comparison_holds_the_figures_of_every_set(compared):
-    ax = draw_comparison(compared, None)
+    ax = compared.plot()
     own = [row for row in compared.rows if row.metric == "uneven"]
     own.sort(key=lambda row: row.variable == "noise")
     assert [x for x, _ in sorted(marks(ax), key=lambda dot: dot[1])] == [row.value for row in own]
@@ -343,23 +314,23 @@ def test_a_comparison_holds_the_figures_of_every_set(compared):
     assert [label.get_text() for label in labels] == names
     assert [k for k in range(8) if labels[k].get_fontweight() == "bold"] == [0, 4]
     shown = texts(ax)
-    assert f"Uneven error of {TARGET}" in shown and shown.count("baseline") == 2
+    assert "Uneven error of P(y = 1)" in shown and shown.count("baseline") == 2
     assert any(text.startswith("fixed, −") for text in shown)
-    assert "… 1 more" in texts(draw_comparison(compared, None, top=1))
+    assert "… 1 more" in texts(compared.plot(top=1))
 
 
 def test_other_figures_have_axes_of_their_own(compared):
-    ax = draw_comparison(compared, None, "log-loss")
+    ax = compared.plot(metric="log-loss")
     row = next(row for row in compared.rows if row.metric == "log-loss")
     assert 0 < ax.get_xlim()[0] < row.low and ax.get_xlim()[1] > row.high
     assert "Log-loss" in texts(ax) and ax.get_legend() is None
-    assert any(text.endswith("%") for text in texts(draw_comparison(compared, None, "accuracy")))
-    assert draw_comparison(compared, None, "by score").patches
-    rows = [changed(row, value=np.nan, low=np.nan, high=np.nan) for row in compared.rows]
-    unknown = draw_comparison(changed(compared, rows=rows), None, "AUC")
+    assert any(text.endswith("%") for text in texts(compared.plot(metric="accuracy")))
+    assert compared.plot(metric="by score").patches
+    rows = tuple(replace(row, value=np.nan, low=np.nan, high=np.nan) for row in compared.rows)
+    unknown = replace(compared, rows=rows).plot(metric="AUC")
     assert unknown.get_xlim() == pytest.approx((-0.04, 1.04))
     with pytest.raises(InputError, match="did you mean 'uneven'"):
-        draw_comparison(compared, None, "unevn")
+        compared.plot(metric="unevn")
 
 
 def test_an_estimate_shows_its_plug_in_and_noise(tilt, ax):
@@ -375,8 +346,8 @@ def test_slices_are_rows_with_says_and_happens():
     sex = Condition("<i>sex", "levels", levels=("f",))
     low = (500, 0.05, 500.0, 0.31, 0.48, -0.17, -0.2, -0.12, 0.01, -0.1, 1)
     high = (500, 0.05, 500.0, 0.5, 0.4, 0.1, 0.05, 0.12, 0.02, 0.1, 1)
-    both = (Slice((age, sex), "risk", *low), Slice((age,), "risk", *high))
-    found = Slices(0.01, both, 10_000, 10_000, 0, 2, 99, "positive", 3, None, 0.95, 0)
+    both = (Slice((age, sex), "probability", *low), Slice((age,), "probability", *high))
+    found = Slices(0.01, both, 10_000, 10_000, 0, 2, 99, 3, None, 0.95, 0)
     ax = found.plot()
     assert marks(ax) == [(0.31, 0), (0.5, 1), (0.48, 0), (0.4, 1)]
     labels = [one.get_text().replace("\n", " ") for one in ax.get_yticklabels()]

@@ -140,7 +140,7 @@ def test_pictures(alarmed, calm):
         assert figure.axes
         mpl.pyplot.close(figure)
     figure = alarmed.plot()
-    assert figure.get_suptitle().startswith(f"ALARM since {alarmed.status.since}\nrisk too low")
+    assert figure.get_suptitle().startswith(f"ALARM since {alarmed.status.since}\ntoo low")
     mpl.pyplot.close(figure)
 
 

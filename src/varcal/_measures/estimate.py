@@ -283,21 +283,19 @@ def profile_test(
     rows: ScoredRows | None,
     *,
     grouped: bool,
-    uneven: bool = False,
     random_state: int = 0,
 ) -> float:
-    """Test that the gap is 0 along a variable, or that it is the same everywhere."""
+    """Test that the gap is 0 along a variable."""
     coarse, fine = error_sums(found.coarse), error_sums(found.fine)
     placed = np.ones(found.fine.bins.size, dtype=bool)
     placed[-1] = not found.missing
     ordered = fine if found.kind != "levels" else None
     if grouped:
         order = None if found.kind == "levels" else placed
-        return cluster_test(found.coarse, found.fine, order, constant=uneven, seed=random_state)
+        return cluster_test(found.coarse, found.fine, order, seed=random_state)
     p = calibration_test(
         coarse,
         ordered,
-        constant=uneven,
         merge=coarse_index(found.fine.bins, found.coarse.bins),
         rows=rows,
         placed=placed,

@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from varcal._audit.record import AuditRow
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
 from varcal._measures.reliability import Reliability
@@ -201,7 +202,7 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
     return ax
 
 
-def draw_variable(row: Any, ax: Axes | None) -> Axes:
+def draw_variable(row: AuditRow, ax: Axes | None) -> Axes:
     """Draw what the model says and what happens over the bins of a variable of an audit.
 
     A new figure has a panel for all rows and one for each predicted side; given axes show all
@@ -238,7 +239,7 @@ def draw_variable(row: Any, ax: Axes | None) -> Axes:
     return panels[0]
 
 
-def _bins(row: Any, side: str) -> dict[str, Any]:
+def _bins(row: AuditRow, side: str) -> dict[str, Any]:
     """Return the columns of the bins of one side, with the interval of what happens."""
     columns = row.table.columns
     kept = [k for k, one in enumerate(columns["side"]) if one == side]
@@ -249,9 +250,11 @@ def _bins(row: Any, side: str) -> dict[str, Any]:
     return found
 
 
-def _draw_bins(ax: Axes, row: Any, found: Any, names: Any, ends: Any, size: float) -> None:
+def _draw_bins(ax: Axes, row: AuditRow, found: Any, names: Any, ends: Any, size: float) -> None:
     """Draw the bins of one side at the places of their names."""
     levels, name = row.kind == "levels", short(row.variable, 40)
+    pad = 0.02 * (ends[1] - ends[0])  # dots at 0 and 100 % are seen whole
+    ends = (ends[0] - pad, ends[1] + pad)
     if levels:
         style.row_ticks(ax, [short(one, 24) for one in names], size)
         style.name_axes(ax, size, "rate", name)

@@ -171,8 +171,8 @@ def _ranking(audit: Audit, screen: Screen) -> list[str]:
     if others:
         others = sorted(others, key=lambda row: -row.high)
         names = [f"{short(row.variable)} {points(row.high, digits)}" for row in others[:MOST_NAMED]]
-        more = f"; {len(others) - MOST_NAMED} more at most that" if len(others) > MOST_NAMED else ""
-        lines += wrap(f"No evidence, uneven error at most: {', '.join(names)}{more}", WIDTH)
+        rest = f"; {len(others) - MOST_NAMED} more at most that" if len(others) > MOST_NAMED else ""
+        lines += wrap(f"No evidence, uneven error at most: {', '.join(names)}{rest}", WIDTH)
     return lines
 
 
