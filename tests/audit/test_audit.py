@@ -186,7 +186,8 @@ def test_protected_columns():
 def suspected(kind, rng, n=6000):
     p = rng.uniform(0.05, 0.95, n)
     y = rng.random(n) < p
-    X = {"v": rng.normal(size=n), "w": rng.normal(size=n), "day": np.arange(n) % 90}
+    day = np.arange(n) % 90
+    X = {"v": rng.normal(size=n), "w": rng.normal(size=n), "day": np.datetime64("2024-01-01") + day}
     if kind == "reversed":
         p = 1 - p
     elif kind == "perfect":
@@ -194,7 +195,7 @@ def suspected(kind, rng, n=6000):
     elif kind == "copies":
         y, p, X = np.tile(y, 2), np.tile(p, 2), {name: np.tile(x, 2) for name, x in X.items()}
     elif kind == "days":
-        y = rng.random(n) < np.clip(p + rng.normal(0, 0.15, 90)[X["day"]], 0, 1)
+        y = rng.random(n) < np.clip(p + rng.normal(0, 0.15, 90)[day], 0, 1)
     return quick(y, p, X).suspicions
 
 
