@@ -154,7 +154,10 @@ def test_every_figure_can_be_recomputed_from_the_rows(kind):
         masks = []
         *bins, total = table.cells()
         for text, *cells in bins:
-            masks.append(inside(rows[variable], text))
+            own = inside(rows[variable], text)
+            if text.startswith("other ("):  # rare levels
+                own = ~rows[variable].isin([one[0] for one in bins])
+            masks.append(own)
             assert cells == [one for side in columns for one in hand.shown(masks[-1] & side)]
         assert sum(masks).eq(1).all()
         assert total[1:] == [one for side in columns for one in hand.shown(side)]
