@@ -362,12 +362,14 @@ class _Writer:
         verdict = self.audit.verdict
         if verdict == CANNOT_TELL:
             return Sentence.of(self.too_few(), " ", self.overall(), ".")
-        parts: list[Sentence | str] = [self.overall(), self.score_words(), ". "]
+        said = [Sentence.of(self.overall(), self.score_words(), ".")]
         if verdict == FINE:
-            return Sentence.of(*parts, self.ruled_out())
-        if verdict == WATCH:
-            return Sentence.of(*parts, self.unclear())
-        return Sentence.of(*parts, self.off(), self.after_words())
+            said.append(self.ruled_out())
+        elif verdict == WATCH:
+            said.append(self.unclear())
+        else:
+            said += [one for one in (self.off(), self.after_words()) if one]
+        return Sentence.of(said[0], *(part for one in said[1:] for part in (" ", one)))
 
     def overall(self) -> Sentence:
         says, happens = (
@@ -407,7 +409,7 @@ class _Writer:
                 StrongName(cut(first.variable)),
                 f" it is {also}unevenly off{once}: by ",
                 size,
-                ". ",
+                ".",
             )
         return Sentence.of(
             start,
@@ -416,7 +418,7 @@ class _Writer:
             StrongName(cut(first.variable)),
             ": ",
             size,
-            ". ",
+            ".",
         )
 
     def after_words(self) -> Sentence:
@@ -473,6 +475,9 @@ class _Writer:
             )
         most = max(self.found, key=lambda row: row.uneven.debiased)
         size = f"{self.points(most.uneven.debiased)} points ({self.interval(most.low, most.high)})"
+        if len(self.audit.rows) == 1:
+            name = StrongName(cut(most.variable))
+            return Sentence.of("Along ", name, f" there is uneven error: {size}.")
         return Sentence.of(
             "Along ",
             Strong(f"{len(self.found)} of {count(len(self.audit.rows), 'variable')}"),
@@ -737,12 +742,12 @@ class _Writer:
         )
         title = f"Repair: {name}" if self.advice else "Find out which repair it needs"
         if not self.advice:
-            line = Code("audit.ladder", command="varcal audit …")
+            line = Code("vc.audit(…).ladder", command="varcal audit …")
         return Todo(title, Sentence.of(self.about_repair(name), line))
 
     def about_repair(self, name: str) -> Sentence:
         if not self.advice:
-            return Sentence.of("What a shift, a score curve and the variables would leave: ")
+            return Sentence.of("From the rows: what a shift, a score curve, the variables leave. ")
         steps = self.ladder.steps if self.ladder is not None else {}
         if name == SHIFT and SHIFT in steps:
             size = decimals(abs(steps[SHIFT]), 2)
