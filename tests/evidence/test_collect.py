@@ -445,7 +445,7 @@ def test_the_first_of_two_classes_is_collected_on_request(rows, tmp_path):
     bins = vc.make_bins("y", "p", ["v"], data=rows, pos_label=0)
     vc.collect(rows, bins).save(tmp_path / "day.json")
     found = vc.audit(vc.load(tmp_path / "day.json"))
-    whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, repair=False)
+    whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, ladder="none")
     assert found.claims["risk"].label == "0"
     assert found.row("v").low == pytest.approx(whole.row("v").low, abs=1e-9)
     plain = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))

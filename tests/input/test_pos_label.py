@@ -68,7 +68,7 @@ def figures(p, data, **options):
         found[f"table {event}"] = np.array([table.columns["predicted"], table.columns["observed"]])
         shape = vc.reliability("y", p, data=data, event=event, **options)
         found[f"reliability {event}"] = shape.ece.value
-    audit = vc.audit("y", p, ["v", "sex"], data=data, repair=False, **options)
+    audit = vc.audit("y", p, ["v", "sex"], data=data, ladder="none", **options)
     risk = audit.claims["risk"]
     found["audit"] = [risk.gap, *(row.uneven.debiased for row in audit)]
     found["label"] = risk.label == "bad"
@@ -142,8 +142,8 @@ def test_searches_and_surfaces_follow_the_positive_class():
     bad = vc.slices(Y, P, X, pos_label="bad", **settings)
     good = vc.slices(Y, 1 - P, X, **settings)
     assert len(bad) and [one.gap for one in bad] == pytest.approx([-one.gap for one in good])
-    one = vc.surface(Y, P, V, SEX, event="positive", pos_label="bad")
-    two = vc.surface(Y, 1 - P, V, SEX, event="positive")
+    one = vc.surface(Y, P, V, SEX, pos_label="bad")
+    two = vc.surface(Y, 1 - P, V, SEX)
     np.testing.assert_allclose(one.gap, -two.gap, atol=1e-9)
     both = np.column_stack([P, 1 - P])
     gaps = [vc.predictable_gap(Y, p, X, pos_label="bad", max_depth=0).value for p in (P, both)]
@@ -183,7 +183,7 @@ def test_monitors_watch_the_positive_class():
 def test_estimators_and_scorers_name_the_class_only():
     X = pd.DataFrame({"v": V, "p": P})
     model = LogisticRegression().fit(X, Y)
-    found = vc.audit_estimator(model, X, Y, pos_label="bad", repair=False)
+    found = vc.audit_estimator(model, X, Y, pos_label="bad", ladder="none")
     p = model.predict_proba(X)[:, 0]
     assert found.claims["risk"].gap == pytest.approx(p.mean() - (Y == "bad").mean())
     score = vc.ece_scorer(event="positive", pos_label="bad")(model, X, Y)

@@ -30,7 +30,7 @@ def test_a_planted_gap_is_found_and_its_lower_limit_holds():
     true = np.sqrt(np.mean(gap**2))
     assert 0 < found.low < found.value < 1.3 * true
     assert found.low < true and found.p_value < 0.001
-    assert found.claim == "risk" and found.p_slices is None
+    assert found.claim == "probability" and found.p_slices is None
     assert "At least" in found.sentence and "Predictable gap" in repr(found)
     again = vc.results.PredictableGap.from_dict(
         json.loads(json.dumps(found.to_dict(), allow_nan=False))
@@ -95,14 +95,6 @@ def test_a_scan_is_combined():
     assert (both.value, both.low) == (alone.value, alone.low)
     with pytest.raises(InputError, match="slices is a int"):
         vc.predictable_gap(**given, slices=3)
-
-
-def test_both_claims_have_the_same_gap():
-    given, _ = world(1500)
-    risk = vc.predictable_gap(**given, event="positive", max_depth=0)
-    assert vc.predictable_gap(**given, max_depth=0) == risk
-    assert vc.predictable_gap(**given, event="correct", max_depth=0).claim == "confidence"
-    assert vc.predictable_gap(**given, event="classwise", max_depth=0).claim == "class 0"
 
 
 def test_more_classes_and_missing_values():

@@ -131,8 +131,8 @@ def test_the_largest_sizes_work():
 
 def test_numbers_of_numpy_are_those_of_python():
     # int8 would overflow at 2 · n_bins + 1.
-    small = vc.audit(Y, P, {"v": P}, n_bins=np.int8(100), level=np.float32(0.5), repair=False)
-    plain = vc.audit(Y, P, {"v": P}, n_bins=100, level=0.5, repair=False)
+    small = vc.audit(Y, P, {"v": P}, n_bins=np.int8(100), level=np.float32(0.5), ladder="none")
+    plain = vc.audit(Y, P, {"v": P}, n_bins=100, level=0.5, ladder="none")
     assert small.to_dict() == plain.to_dict()
 
 

@@ -57,7 +57,7 @@ RESULTS = {
     "estimate": lambda y, p, v, w: vc.estimate(y, p, v["age"], sample_weight=w).to_dict(),
     "curve": lambda y, p, v, w: vc.curve(y, p, v["age"], sample_weight=w).to_dict(),
     "reliability": lambda y, p, v, w: vc.reliability(y, p, sample_weight=w).to_dict(),
-    "audit": lambda y, p, v, w: vc.audit(y, p, v, sample_weight=w, repair=False).to_dict(),
+    "audit": lambda y, p, v, w: vc.audit(y, p, v, sample_weight=w, ladder="none").to_dict(),
 }
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
-from varcal._audit.record import Place, Target
+from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target
 from varcal._binning.bins import Bins, joint_index
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.debias import debiased, lower_limit, upper_limit
@@ -32,6 +32,7 @@ from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
+from varcal._saved.conform import restored
 from varcal._text.html_tables import Shown
 from varcal._text.numbers import interval, percent, points, signed
 from varcal._threads import one_blas_thread
@@ -240,6 +241,10 @@ class Ladder(Shown):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
         """Return the ladder that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a ladder")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Ladder:
         rungs = tuple(
             Rung(**one | {"uneven": {name: Left(**left) for name, left in one["uneven"].items()}})
             for one in data["rungs"]
@@ -247,12 +252,24 @@ class Ladder(Shown):
         return cls(**{**data, "rungs": rungs})
 
     def _check_saved(self) -> None:
-        """Raise ValueError unless the rungs are the known ones, with variables."""
+        """Raise ValueError unless the rungs are the known ones, all with the same variables."""
         names = [rung.name for rung in self.rungs]
         if names != list(RUNGS[: len(names)]) or not names:
             raise ValueError("the rungs are not the known ones")
-        if any(not rung.uneven or not math.isfinite(rung.log_loss) for rung in self.rungs):
-            raise ValueError("a rung has no variables or no log-loss")
+        if not {rung.better for rung in self.rungs} <= {"", *names}:
+            raise ValueError("the rung that is better is not one of them")
+        variables = set(self.rungs[0].uneven)
+        if not variables or any(set(rung.uneven) != variables for rung in self.rungs):
+            raise ValueError("the rungs do not have the same variables")
+        numbers = [one for rung in self.rungs for one in vars(rung).values() if type(one) is float]
+        lefts = [left for rung in self.rungs for left in rung.uneven.values()]
+        numbers += [one for left in lefts for one in vars(left).values()]
+        numbers += [self.limit, self.matters, *self.steps.values(), *self.places_after]
+        numbers += [one for says in self.after.values() for one in says]
+        if not all(abs(one) <= LARGEST for one in numbers):
+            raise ValueError("a figure of a rung is missing or too large")
+        if not 0 <= self.digits <= MOST_DIGITS or self.n_rows < 1:
+            raise ValueError("the digits or the rows are not counts")
 
 
 @dataclass(frozen=True, eq=False)
