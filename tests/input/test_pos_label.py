@@ -25,12 +25,6 @@ P = RNG.beta(2, 3, N)
 P[:5] = 0.5  # no class is more likely
 Y = np.where(RNG.random(N) < np.clip(P + 0.3 * (V - 0.5), 0, 1), "bad", "good")
 ROWS = pa.table({"y": Y, "p": P, "other": 1 - P, "v": V, "sex": SEX})
-LIBRARIES = {
-    "dict": lambda path: ROWS.to_pydict(),
-    "pandas": lambda path: ROWS.to_pandas(),
-    "polars": lambda path: pl.from_arrow(ROWS),
-    "pyarrow": lambda path: ROWS,
-}
 ENGINES = {
     "parquet": str,
     "relation": lambda path: duckdb.connect().sql(f"FROM read_parquet('{path}')"),
@@ -98,11 +92,6 @@ def test_a_vector_of_the_first_class_is_one_minus_that_of_the_second():
     assert_same(bad, mirrored(figures("other", ROWS)))
     both = figures(["p", "other"], ROWS, pos_label="bad")
     assert_same(bad, both, 0)
-
-
-@pytest.mark.parametrize("library", LIBRARIES)
-def test_every_library_means_the_same(library):
-    assert_same(figures("p", LIBRARIES[library](None), pos_label="bad"), _expected(), 1e-12)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

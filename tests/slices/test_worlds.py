@@ -27,8 +27,8 @@ def simulation():
 
 
 def test_calibrated_models_are_rarely_rejected(simulation, monkeypatch):
-    monkeypatch.setitem(simulation.NULLS, "rare", (1500, 20))
-    found = simulation.null_design("rare", seed=1, n_outcomes=20)
+    monkeypatch.setitem(simulation.NULLS, "rare", (1000, 8))
+    found = simulation.null_design("rare", seed=1, n_outcomes=20, draws=39)
     # 20 tests at 5 % that share their simulated outcomes: 6 or more would be a fault.
     assert (found <= 0.05).sum() < 6
     assert found.mean() > 0.25
@@ -37,7 +37,7 @@ def test_calibrated_models_are_rarely_rejected(simulation, monkeypatch):
 @pytest.mark.parametrize("name", ["average", "single", "groups"])
 def test_known_gaps_and_groups_are_not_slices(name, simulation, monkeypatch):
     monkeypatch.setitem(simulation.NULLS, name, (1000, 8))
-    found = simulation.null_design(name, seed=1, n_outcomes=5)
+    found = simulation.null_design(name, seed=1, n_outcomes=5, draws=39)
     assert (found <= 0.05).sum() < 3
 
 
