@@ -6,12 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-
-import varcal as vc
-from varcal._report import summarise_comparison
 from varcal._report.comparison.markdown import comparison_markdown
 from varcal._report.comparison.page import comparison_html
 from varcal._report.json_form import json_text
+
+import varcal as vc
+from varcal._report import summarise_comparison
 from varcal.exceptions import InputError
 
 EVIL = "<script>alert(1)</script>"

@@ -5,9 +5,9 @@ import re
 
 import numpy as np
 import pytest
+from varcal._report.audit.terminal import audit_lines
 
 import varcal as vc
-from varcal._report.audit.terminal import audit_lines
 from varcal._report.frame import render
 from varcal._report.intersections import combinations, slices_markdown
 from varcal.exceptions import InputError

@@ -81,7 +81,5 @@ def test_a_calibrator_repairs_a_planted_slice(simulation):
     after = repaired[mask].mean() - y[last][mask].mean()
     assert before < -0.12
     assert abs(after) < 0.04
-    compared = vc.compare(
-        y[last], {"before": world.s[last], "repaired": repaired}, {"slice": mask}
-    )
+    compared = vc.compare(y[last], {"before": world.s[last], "repaired": repaired}, {"slice": mask})
     assert "fixed" in repr(compared)
