@@ -30,7 +30,7 @@ def main() -> None:
 
     hidden = test.drop(columns=[*NUMBERS, *TEXTS])
     audit = vc.audit_estimator(
-        model, test[NUMBERS + TEXTS], census.y_test, variables=hidden, repair=False
+        model, test[NUMBERS + TEXTS], census.y_test, variables=hidden, ladder="none"
     )
     print(audit.sentence)
     for place in audit.places:

@@ -40,7 +40,7 @@ def test_every_batch_is_one_line_and_an_alarm_is_exit_code_4(folder):
         assert done.stdout.count("\n") == 1
     done = update(folder, 4, "-o", "page.html")
     assert done.returncode == 4
-    assert done.stdout.startswith("2026-11-04: Alarm: risk too low by ")
+    assert done.stdout.startswith("2026-11-04: Alarm: too low by ")
     assert done.stdout.count("\n") == 1 and done.stdout.endswith(", since 2026-11-04.\n")
     assert "Risk too low where" in (folder / "page.html").read_text()
     assert update(folder, 5).returncode == 4
@@ -96,7 +96,7 @@ def test_settings_of_a_monitor(folder):
     monitor = vc.load(folder / "state.json")
     assert (monitor.limit, monitor.arl, monitor.alpha) == (0.03, 5000, None)
     assert monitor._cells.variables == ("age",)
-    assert {cell.claim for cell in monitor._cells.cells} == {"risk"}
+    assert {cell.claim for cell in monitor._cells.cells} == {"probability"}
     again = run("monitor", "init", "state.json", "first.csv", *COLUMNS, cwd=folder)
     assert again.returncode == 2 and "holds another monitor" in again.stderr
     both = ["--alpha", "0.01", "--arl", "50"]

@@ -45,6 +45,8 @@ def commands(command=main, path=()):
 def test_version_and_help():
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"varcal {vc.__version__}\n"
+    done = run()
+    assert done.returncode == 2 and done.stderr.startswith("Usage: varcal [OPTIONS] COMMAND")
     done = run("audit", "-h")
     assert done.returncode == 0 and done.stdout.isascii()
 
@@ -88,14 +90,34 @@ def audit_of(name):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["dmo"], "No such command 'dmo'"),
+        (["dmo"], "No such command 'dmo'\nhint: "),
         (["demo", "--nope"], "--nope"),
+        (["export", "cal.json"], "Missing option '--to'. Choose from: sql, onnx, python"),
         (["demo", "extra"], "unexpected extra argument (extra)\nhint: varcal demo --help"),
         (["audit"], "Missing argument 'FILE...'\nhint: varcal audit --help"),
         (["audit", "rows.csv", "--lable", "y"], "'--label'"),
         (["audit", "rows.csv", *COLUMNS, "--format", "cvs"], "'cvs' is not one of 'csv', 'tsv', "),
         (audit_of("missing.csv"), "no file 'missing.csv'"),
         (audit_of("x" * 300), "no file 'xxx"),
+        (
+            ["calibrate", "rows.csv", "noise", *COLUMNS, "-o", "o.json"],
+            "by commas, as in age,noise",
+        ),
+        (
+            [
+                "calibrate",
+                "rows.csv",
+                "--label",
+                "y",
+                "--prob",
+                "age",
+                "-o",
+                "o.json",
+                "--method",
+                "beta",
+            ],
+            "turn logits",
+        ),
         (audit_of("empty.csv"), "cannot read 'empty.csv' as csv: Empty CSV file"),
         (audit_of("header.csv"), "the file has no rows"),
         (audit_of("cut.parquet"), "cannot read 'cut.parquet' as parquet"),

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,11 @@ class Files:
             for name in self.names:
                 if name in STANDARD_INPUT or _is_pipe(name):
                     sources.append(self._kept(name, stack))
+                elif sources and not Path(name).suffix and not glob(name):
+                    raise InputError(
+                        f"no file {name!r}",
+                        f"if it is a column, separate columns by commas, as in age,{name}",
+                    )
                 else:
                     sources.extend(sources_of(name, self.format, self.stated))
             if self.output is not None:
@@ -101,11 +108,7 @@ class Files:
 
 
 def _is_pipe(name: str) -> bool:
-    path = Path(name)
-    try:
-        return path.is_fifo() or path.is_socket() or path.is_char_device()
-    except OSError:  # such as a name that is too long; looking for the file will say so
-        return False
+    return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
 
 def _format_of_content(path: Path) -> tuple[str, str]:
