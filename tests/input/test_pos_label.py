@@ -63,11 +63,10 @@ def figures(p, data, **options):
         shape = vc.reliability("y", p, data=data, event=event, **options)
         found[f"reliability {event}"] = shape.ece.value
     audit = vc.audit("y", p, ["v", "sex"], data=data, ladder="none", **options)
-    risk = audit.claims["risk"]
-    found["audit"] = [risk.gap, *(row.uneven.debiased for row in audit)]
-    found["label"] = risk.label == "bad"
+    found["audit"] = [audit.gap, *(row.uneven.debiased for row in audit)]
+    found["label"] = audit.target.label == "bad"
     bins = vc.make_bins("y", p, ["v", "sex"], data=data, **options)
-    found["collect"] = vc.audit(vc.collect(data, bins)).claims["risk"].gap
+    found["collect"] = vc.audit(vc.collect(data, bins)).gap
     return found
 
 
@@ -127,7 +126,7 @@ def test_scikit_learn_says_the_same():
 
 def test_searches_and_surfaces_follow_the_positive_class():
     X = {"v": V, "sex": SEX}
-    settings = {"event": "positive", "draws": 99}
+    settings = {"draws": 99}
     bad = vc.slices(Y, P, X, pos_label="bad", **settings)
     good = vc.slices(Y, 1 - P, X, **settings)
     assert len(bad) and [one.gap for one in bad] == pytest.approx([-one.gap for one in good])
@@ -174,7 +173,7 @@ def test_estimators_and_scorers_name_the_class_only():
     model = LogisticRegression().fit(X, Y)
     found = vc.audit_estimator(model, X, Y, pos_label="bad", ladder="none")
     p = model.predict_proba(X)[:, 0]
-    assert found.claims["risk"].gap == pytest.approx(p.mean() - (Y == "bad").mean())
+    assert found.gap == pytest.approx(p.mean() - (Y == "bad").mean())
     score = vc.ece_scorer(event="positive", pos_label="bad")(model, X, Y)
     assert score == pytest.approx(-vc.ece(Y, p, event="positive", pos_label="bad"))
 
