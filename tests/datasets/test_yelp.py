@@ -115,13 +115,3 @@ class TestYelp:
         assert caught.value.hint == "did you mean 'test'?"
         with pytest.raises(InputError, match="Dataset adult has no parts"):
             load_adult().part("test")
-
-    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-    def test_to_frame(self, yelp, backend):
-        pytest.importorskip(backend)
-        import narwhals as nw
-
-        frame = nw.from_native(yelp.to_frame(backend))
-        assert frame.columns == ["y", "p", "split", *yelp.X]
-        assert frame["split"].to_list() == yelp.split.tolist()
-        np.testing.assert_array_equal(frame["p"].to_numpy(), yelp.p)
