@@ -375,16 +375,6 @@ def test_globs_lists_folders_and_partitions(table, tmp_path):
     assert again.columns["bin"] == found.columns["bin"]
 
 
-def test_csv(table, tmp_path):
-    rows = table.select(["y", "p", "x", "text", "Age", "age", "it's, spaced", "null"])
-    csv.write_csv(rows, tmp_path / "rows.csv")
-    data = str(tmp_path / "rows.csv")
-    for name in ("x", "text", "Age", "age", "it's, spaced", "null"):
-        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, data))
-        assert a.columns["n"] == b.columns["n"]
-        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
-
-
 def len_of(frame, start):
     return len(frame)
 

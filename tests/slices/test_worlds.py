@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -57,6 +56,7 @@ def test_planted_slices_are_found_and_covered(depth, simulation):
     assert (shown & inside).sum() / (shown | inside).sum() > 0.6
     assert one.depth <= depth
     assert one.low <= (world.s - rate)[shown].mean() <= one.high
+<<<<<<< HEAD
 
 
 def test_a_calibrator_repairs_a_planted_slice(simulation):
@@ -83,3 +83,5 @@ def test_a_calibrator_repairs_a_planted_slice(simulation):
     assert abs(after) < 0.04
     compared = vc.compare(y[last], {"before": world.s[last], "repaired": repaired}, {"slice": mask})
     assert "fixed" in repr(compared)
+=======
+>>>>>>> suite
