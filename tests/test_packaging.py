@@ -51,12 +51,8 @@ repr(found), found._repr_html_(), found.to_dict()
 for ending in ("html", "md", "json"):
     found.report(f"report.{ending}")
 found.save("audit.json"), vc.load("audit.json")
-<<<<<<< HEAD
-repr(vc.curve(y, p, v)), repr(vc.estimate(y, p, v)), repr(vc.reliability(y, p))
-=======
 repr(vc.curve(y, p, v, event="positive")), repr(vc.estimate(y, p, v)), repr(vc.reliability(y, p))
-repr(vc.slices(y, p, v, event="positive", draws=19))
->>>>>>> suite
+repr(vc.slices(y, p, v, draws=19))
 vc.vece(y, p, v), vc.ece(y, p), repr(vc.bin_table(y, p, v))
 bins = vc.make_bins("y", "p", data={"y": y, "p": p, **v})
 total = vc.collect({"y": y, "p": p, **v}, bins)
