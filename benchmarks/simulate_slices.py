@@ -44,7 +44,7 @@ FEW = ("x0", "x1", "x3", "x7", "count0", "count2", "kind1", "kind3")
 
 def searched(world: Design, y: np.ndarray, seed: int, **more) -> vc.results.Slices:
     """Search the clearest slice of one set of outcomes."""
-    given = {"event": "positive", "classes": (0, 1), "most": 1, "random_state": seed} | more
+    given = {"classes": (0, 1), "most": 1, "random_state": seed} | more
     return vc.slices(y, world.s, world.X, include=list(world.X), **given)
 
 
@@ -177,7 +177,7 @@ def run_speed(n: int, n_variables: int) -> None:
     inside = planted(rng, world, 2, 0.1)
     y = rng.random(n) < rates(world.s, inside, signed_gap(rng, world.s, inside, 0.1))
     small = {name: column[:2000] for name, column in world.X.items()}
-    vc.slices(y[:2000], world.s[:2000], small, event="positive", draws=19)  # loads the kernels
+    vc.slices(y[:2000], world.s[:2000], small, draws=19)  # loads the kernels
     columns = [
         np.unique(column, return_inverse=True)[1] if column.dtype.kind == "U" else column
         for column in world.X.values()
@@ -189,7 +189,7 @@ def run_speed(n: int, n_variables: int) -> None:
         DecisionTreeRegressor(max_depth=3).fit(matrix, y - world.s)
         trees.append(time.process_time() - start)
         start = time.process_time()
-        found = vc.slices(y, world.s, world.X, event="positive")
+        found = vc.slices(y, world.s, world.X)
         searches.append(time.process_time() - start)
         if searches[-1] > 20:
             break

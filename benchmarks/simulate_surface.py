@@ -113,7 +113,7 @@ def draw(world: World, n: int, seed: int) -> tuple[dict[str, Any], Floats]:
     if world.options.get("levels") == 2:
         first = np.array([f"level {k}" for k in (8 * u).astype(int)])
     weight = rng.uniform(0.3, 3, n) if "weights" in world.options else None
-    given = {"y": hit.astype(int), "p": s, "v1": first, "v2": second, "event": "positive"}
+    given = {"y": hit.astype(int), "p": s, "v1": first, "v2": second}
     return given | {"sample_weight": weight, "groups": unit}, s - rate
 
 

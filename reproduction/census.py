@@ -113,7 +113,7 @@ def census_story(census: vc.datasets.Census | None = None, *, random_state: int 
             y[held], models, numeric, event="correct", binning="quantile", random_state=random_state
         ),
         {
-            name: vc.audit(y[held], one, rows, event="correct", repair=False)
+            name: vc.audit(y[held], one, rows, event="correct", ladder="none")
             for name, one in models.items()
         },
     )

@@ -44,12 +44,12 @@ def run(code, cwd):
 def test_the_core_needs_no_optional_library(tmp_path):
     code = """
 from sklearn.linear_model import LogisticRegression
-found = vc.audit(y, p, v, event="positive")
+found = vc.audit(y, p, v)
 repr(found), found._repr_html_(), found.to_dict()
 for ending in ("html", "md", "json"):
     found.report(f"report.{ending}")
 found.save("audit.json"), vc.load("audit.json")
-repr(vc.curve(y, p, v, event="positive")), repr(vc.estimate(y, p, v)), repr(vc.reliability(y, p))
+repr(vc.curve(y, p, v)), repr(vc.estimate(y, p, v)), repr(vc.reliability(y, p))
 vc.vece(y, p, v), vc.ece(y, p), repr(vc.bin_table(y, p, v))
 bins = vc.make_bins("y", "p", data={"y": y, "p": p, **v})
 total = vc.collect({"y": y, "p": p, **v}, bins)

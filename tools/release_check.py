@@ -31,10 +31,10 @@ WHEEL_LIMIT_MB = 3
 ROWS = "import varcal as vc; d = vc.datasets.load_income().part('test'); "
 #: What must work with each extra alone.
 SMOKE = {
-    "": ROWS + "vc.audit(d.y, d.p, d.X, repair=False).report('r.html')",
+    "": ROWS + "vc.audit(d.y, d.p, d.X, ladder='none').report('r.html')",
     "files": ROWS
     + "import pyarrow.parquet as pq; pq.write_table(d.to_frame('pyarrow'), 'd.parquet'); "
-    "vc.audit('y', 'p', data='d.parquet', repair=False)",
+    "vc.audit('y', 'p', data='d.parquet', ladder='none')",
     "plot": ROWS + "import matplotlib; matplotlib.use('Agg'); vc.reliability(d.y, d.p).plot()",
     "duckdb": ROWS + "import duckdb; t = d.to_frame('pyarrow'); c = duckdb.connect(); "
     "vc.vece('y', 'p', 'age', data=c.sql('select * from t'))",

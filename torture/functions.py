@@ -162,7 +162,7 @@ def whole(random: Random) -> None:
     n = len(p)
     which = random.randrange(4)
     if which == 0:
-        str(vc.audit(y, p, v, repair=False, **given))
+        str(vc.audit(y, p, v, ladder="none", **given))
     elif which == 1:
         given.pop("event", None)
         by_variable = [vc.VariableCalibrator, vc.TreeCalibrator]

@@ -254,7 +254,7 @@ def _saved() -> dict[str, bytes]:
         "beta.json": vc.BetaCalibrator().fit(sim.p, sim.y),
         "grown.json": _grown(),
         "slices.json": vc.slices(sim.y, sim.p, v, draws=19),
-        "audit.json": vc.audit(sim.y, sim.p, v, repair=False),
+        "audit.json": vc.audit(sim.y, sim.p, v, ladder="none"),
         "collected.json": vc.collect(rows, bins),
         "collected.parquet": vc.collect(rows, bins),
         "monitor.json": monitor,

@@ -157,6 +157,27 @@ def test_luck_of_neighbouring_rows_only_warns():
     np.testing.assert_allclose(q[0], q[1], atol=1e-9)
 
 
+@pytest.mark.parametrize("given", [{"blocks": "day"}, {}], ids=["named", "found"])
+@pytest.mark.filterwarnings("ignore::varcal.exceptions.CorrelatedRowsWarning")
+def test_order_and_repetition_of_tied_rows_change_nothing(given):
+    rng = np.random.default_rng(3)
+    day, x = rng.integers(0, 60, 900), rng.normal(size=900).round(1)
+    p = rng.uniform(0.1, 0.9, 900).round(2)
+    y = rng.random(900) < expit(logit(p) + 0.5 * x + 1.2 * rng.normal(size=60)[day])
+    weight, turned = rng.integers(1, 4, 900), rng.permutation(900)
+
+    def answers(rows, sample_weight=None):
+        v = {"day": day[rows], "x": x[rows]}
+        fit = VariableCalibrator().fit(p[rows], y[rows], v, sample_weight=sample_weight, **given)
+        assert (fit.judged_.how, fit.judged_.n_units) == ("blocks", 60)
+        return fit.predict_proba(p[:50], {"day": day[:50], "x": x[:50]})
+
+    weighted = answers(np.arange(900), weight)
+    assert (answers(turned, weight[turned]) == weighted).all()
+    repeated = answers(np.repeat(np.arange(900), weight))
+    np.testing.assert_allclose(repeated, weighted, atol=1e-6)
+
+
 def test_rows_sorted_by_their_outcome_do_not_warn():
     rng = np.random.default_rng(0)
     p = expit(rng.normal(size=2000))

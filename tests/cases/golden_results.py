@@ -67,7 +67,8 @@ CURVE_NUMBERS = (
 )
 REGION = ("low", "high", "gap_low", "gap_high", "share")
 ESTIMATE = (*MEASURED, "detectable", "n_rows", "n_bins", "variable", "edges")
-ROW = ("kind", "claim", "p_holm", "p_bh", "rank_low", "rank_high", "vce", "n_bins", "missing")
+ROW = ("kind", "target", "p_holm", "p_bh", "rank_low", "rank_high", "n_bins", "missing")
+TARGET = ("predicted", "observed", "gap", "gap_low", "gap_high", "p_value", "events", "limit")
 RELIABILITY = (
     "predicted",
     "observed",
@@ -514,30 +515,24 @@ def _reliabilities(record):
 
 
 def _keep_audit(record, key, audit):
-    for name, claim in audit.claims.items():
-        record.fields(
-            f"{key}/{name}", claim, ("predicted", "observed", "gap", "gap_low", "gap_high")
-        )
+    for name, target in audit.targets.items():
+        record.fields(f"{key}/{name}", target, TARGET)
+        record.fields(f"{key}/{name}/by_score", target.by_score, MEASURED)
+        record.keep(f"{key}/{name}/n", target.score.columns["n"], exact=True)
     record.fields(key, audit, ("n_rows", "n_bins", "grouped", "edges"))
     record.keep(f"{key}/order", [row.variable for row in audit])
     for row in audit:
         own = f"{key}/{row.variable}"
         record.fields(own, row, ROW)
         record.keep(f"{own}/interval", [row.low, row.high])
-        record.fields(f"{own}/vece", row.vece, MEASURED)
-        record.fields(f"{own}/beyond", row.uneven, MEASURED)
+        record.fields(f"{own}/error", row.error, MEASURED)
+        record.fields(f"{own}/uneven", row.uneven, MEASURED)
         for other in row.others:
-            record.fields(f"{own}/{other.claim}", other.uneven, MEASURED)
-        record.fields(f"{own}/curve", audit[row.variable], ("worst", "band_high"))
-        table = audit.tables[row.variable]
-        record.keep(f"{own}/n", table.columns["n"], exact=True)
-        record.keep(f"{own}/gap_low", table.columns["gap_low"])
-        if "high" in table.columns:
-            record.keep(f"{own}/high", table.columns["high"], exact=True)
-    record.fields(f"{key}/score/ece", audit.score.ece, MEASURED)
-    record.keep(f"{key}/score/n", audit.score.table.columns["n"], exact=True)
-    record.keep(f"{key}/score/consistency", audit.score.consistency)
-    record.keep(f"{key}/score/observed", audit.score.curve.observed)
+            record.fields(f"{own}/{other.target}", other.uneven, MEASURED)
+        record.keep(f"{own}/n", row.table.columns["n"], exact=True)
+        record.keep(f"{own}/gap_low", row.table.columns["gap_low"])
+        if "high" in row.table.columns:
+            record.keep(f"{own}/high", row.table.columns["high"], exact=True)
 
 
 def _audits(record, folder):
@@ -545,10 +540,10 @@ def _audits(record, folder):
     few = {name: X[name] for name in ("age", "workclass")}
     first = vc.audit(y, p, X)
     found = {
-        "adult/correct": first,
-        "adult/positive": vc.audit(y, p, few | {"sex": X["sex"]}, event="positive"),
+        "adult": first,
+        "adult/other-class": vc.audit(y, 1 - p, few, pos_label=0, relative_limit=0.1),
         "adult/weights": vc.audit(y, p, few, sample_weight=_weights(len(y)), level=0.9),
-        "adult/groups": vc.audit(y, p, few, groups=_groups(len(y), 400), event="positive"),
+        "adult/groups": vc.audit(y, p, few, groups=_groups(len(y), 400)),
         "adult/bins": vc.audit(y, p, few, bins={"age": [17, 30, 60, 90]}, binning="quantile"),
     }
     y0, p0, X0 = _overconfident_adult(0, 4000)
@@ -562,7 +557,7 @@ def _audits(record, folder):
     model = GaussianNB().fit(
         np.column_stack([train[name] for name in ("age", "hours-per-week")]), train_y
     )
-    found["estimator"] = vc.audit_estimator(model, numbers, y, event="positive")
+    found["estimator"] = vc.audit_estimator(model, numbers, y)
     for name, audit in found.items():
         _keep_audit(record, f"audit/{name}", audit)
     later_y, later_p, later = _adult(4000, 6000)
@@ -586,8 +581,6 @@ def _keep_comparison(record, key, found):
     for row in found.rows:
         figure = f"{row.metric}/{row.variable}" if row.variable else row.metric
         record.keep(f"{key}/{figure}/{row.method}", [getattr(row, name) for name in COMPARED])
-    for method, curve in found.curves["age"].items():
-        record.keep(f"{key}/curves/age/{method}", curve.gap)
 
 
 def _comparisons(record):
@@ -608,9 +601,9 @@ def _comparisons(record):
     }
     many = len(y[held])
     found = {
-        "correct": vc.compare(y[held], methods, _part(X, held)),
-        "first": vc.compare(**some, hits="first", n_bins=5),
-        "positive": vc.compare(**some, event="positive", binning="atoms", level=0.9),
+        "plain": vc.compare(y[held], methods, _part(X, held)),
+        "few-bins": vc.compare(**some, n_bins=5),
+        "quantile": vc.compare(**some, binning="quantile", level=0.9),
         "weights": vc.compare(**some, sample_weight=_weights(many), random_state=1),
         "groups": vc.compare(**some, groups=_groups(many, 120)),
     }
@@ -668,7 +661,7 @@ def _collections(record, folder):
                 record, f"{key}/table", vc.bin_table(total, v="workclass", event="classwise")
             )
             continue
-        _keep_audit(record, f"{key}/audit", vc.audit(total, event="positive"))
+        _keep_audit(record, f"{key}/audit", vc.audit(total))
         record.keep(f"{key}/ece", vc.ece(total))
         record.keep(f"{key}/vece", vc.vece(total, v="age"))
         _keep_table(record, f"{key}/table", vc.bin_table(total, v="workclass"))
@@ -736,7 +729,7 @@ def _many_rows(record, folder):
         record.keep(f"many/{name}/high", table["high"], exact=True)
         found = vc.estimate("y", "p", "v", data=source, event="positive")
         record.fields(f"many/{name}/estimate", found, ESTIMATE)
-    ranked = vc.audit("y", "p", ["v", "kind"], data=path, groups="unit", event="positive")
+    ranked = vc.audit("y", "p", ["v", "kind"], data=path, groups="unit")
     _keep_audit(record, "many/audit", ranked)
     y, p, v = (np.tile(column, 4) for column in (sim.y, sim.p, sim.v))
     table = vc.bin_table(y, p, v, event="positive", edges="sampled")
@@ -764,6 +757,7 @@ def _every_calibrator():
         "platt/probability": vc.calibrators.PlattCalibrator(on="probability"),
         "scaling-binning": vc.calibrators.ScalingBinningCalibrator(),
         "scaling-binning/paper": vc.calibrators.ScalingBinningCalibrator.paper(),
+        "shift": vc.calibrators.ShiftCalibrator(),
         "temperature": vc.calibrators.TemperatureCalibrator(),
         "tree": vc.TreeCalibrator(),
         "tree/isotonic": vc.TreeCalibrator(

@@ -12,7 +12,8 @@ from sklearn.linear_model import LogisticRegression
 import varcal as vc
 from cases.calibrators import check_probabilities
 from varcal._export._sql.dialects import DIALECTS
-from varcal._report import inline_report, summarise_monitor
+from varcal._report import summarise_monitor
+from varcal._report.audit_page import audit_markdown
 from varcal._report.intersections import slices_markdown
 from varcal.exceptions import VarcalError
 
@@ -67,7 +68,14 @@ def saved_results(folder):
         yield _grown(folder)
         yield _slices(folder)
         yield _classifier(folder)
+        yield _audit(folder, "audit", vc.audit(*_last_first(two)))
+        yield _audit(folder, "audit of three classes", vc.audit(*_last_first(three), slices=True))
         yield from _sums(folder)
+
+
+def _last_first(data):
+    p, y, v = data
+    return y, p, v
 
 
 def _calibrator(folder, fitted, data):
@@ -175,20 +183,31 @@ def _classifier(folder):
     return SavedResult("classifier", path.read_text(), path, load, use)
 
 
+def _audit(folder, name, audit):
+    """Return an audit with its ladder."""
+    assert audit.ladder is not None
+    path = folder / f"{name}.json"
+    audit.save(path)
+
+    def use(found):
+        found.report(), audit_markdown(found, ""), repr(found), found.to_frame()
+        found.to_dict(), found.sentence, found.verdict, found.advice
+        str(found.ladder), [str(row) for row in found]
+        found.plot(), found.rows[0].plot()
+        if found.intersections is not None:
+            more = found.intersections
+            more.slices.plot(), more.surface.plot(), repr(more.surface), more.surface.to_frame()
+            more.sentence, str(more.predictable)
+        plt.close("all")
+        if (list(found.targets), found.level) == (list(audit.targets), audit.level):
+            str(found.since(audit))
+
+    return SavedResult(name, path.read_text(), path, vc.load, use)
+
+
 def _sums(folder):
     p, y, v = rows()
     frame = {"y": y, "p": p, "age": v["age"], "job": v["job"], "day": v["day"]}
-    audit = vc.audit(y, p, v, repair=False)
-    path = folder / "audit.json"
-    audit.save(path)
-
-    def use_audit(found):
-        inline_report(found)
-        repr(found), found.to_dict(), found.sentence, found.bound
-        if (found.event, found.level) == (audit.event, audit.level):
-            str(found.since(audit))
-
-    yield SavedResult("audit", path.read_text(), path, vc.load, use_audit)
     bins = vc.make_bins("y", "p", data=frame, monitor=0.02)
     collected = vc.collect(frame, bins)
     path = folder / "collected.json"
@@ -198,7 +217,7 @@ def _sums(folder):
         vc.ece(found)
         for along in found.plan.along:
             vc.vece(found, v=along.name)
-        repr(vc.audit(found, repair=False))
+        repr(vc.audit(found))
         found + found
 
     yield SavedResult("collected", path.read_text(), path, vc.load, use_collected)

@@ -11,7 +11,7 @@ income = vc.datasets.load_income()
 seen, new = income.part("audit"), income.part("test")
 assert_type(seen, vc.datasets.Dataset)
 
-audit = vc.audit(seen.y, seen.p, seen.X, event="positive", protected=["sex"])
+audit = vc.audit(seen.y, seen.p, seen.X, protected=["sex"])
 assert_type(audit, vc.results.Audit)
 assert_type(audit["age"], vc.results.Curve)
 worst = max(audit, key=lambda row: row.uneven.debiased)

@@ -89,7 +89,7 @@ def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
     assert read == "note: columns read: age, noise"
     assert left.startswith("note: columns left out: tags (cannot be a variable: it is of type List")
     assert "w (constant: the same value at every row); id (identifier: 1,000 diff" in left
-    assert left.endswith("To read them, use --variables")
+    assert left.endswith("To read them, name them in --variables")
     assert vc.load(tmp_path / "cal.json").schema_.names == ("age", "noise")
     done = run(*given, "--exclude", "noise,w,tags,id,who", cwd=tmp_path)
     assert done.stderr == "note: columns read: age\n"

@@ -7,10 +7,8 @@ import pytest
 from pyarrow import csv, parquet
 
 import varcal as vc
-from cases.command_line import run
+from cases.command_line import COLUMNS, run
 from cases.monitors import make_rows
-
-COLUMNS = ["--label", "y", "--prob", "p"]
 
 
 @pytest.fixture
@@ -42,13 +40,12 @@ def test_every_batch_is_one_line_and_an_alarm_is_exit_code_4(folder):
         assert done.stdout.count("\n") == 1
     done = update(folder, 4, "-o", "page.html")
     assert done.returncode == 4
-    assert done.stdout.startswith("2026-11-04: Alarm: risk too low by ")
+    assert done.stdout.startswith("2026-11-04: Alarm: too low by ")
     assert done.stdout.count("\n") == 1 and done.stdout.endswith(", since 2026-11-04.\n")
     assert "Risk too low where" in (folder / "page.html").read_text()
     assert update(folder, 5).returncode == 4
-    known = run(
-        "monitor", "acknowledge", "state.json", "--note", "labels of one clinic", cwd=folder
-    )
+    note = ["--note", "labels of one clinic"]
+    known = run("monitor", "acknowledge", "state.json", *note, cwd=folder)
     assert known.returncode == 0 and known.stdout.startswith("Known alarm: ")
     done = update(folder, 6, "--json")
     assert done.returncode == 0
@@ -99,7 +96,7 @@ def test_settings_of_a_monitor(folder):
     monitor = vc.load(folder / "state.json")
     assert (monitor.limit, monitor.arl, monitor.alpha) == (0.03, 5000, None)
     assert monitor._cells.variables == ("age",)
-    assert {cell.claim for cell in monitor._cells.cells} == {"risk"}
+    assert {cell.claim for cell in monitor._cells.cells} == {"probability"}
     again = run("monitor", "init", "state.json", "first.csv", *COLUMNS, cwd=folder)
     assert again.returncode == 2 and "holds another monitor" in again.stderr
     both = ["--alpha", "0.01", "--arl", "50"]
@@ -110,14 +107,6 @@ def test_settings_of_a_monitor(folder):
     assert vc.load(folder / "ref.json").has_reference
 
 
-def test_a_file_of_rows_as_parquet_is_not_taken_for_sums(folder):
-    start(folder)
-    rows = csv.read_csv(folder / "2026-11-01.csv")
-    parquet.write_table(rows, folder / "2026-11-01.parquet")
-    done = run("monitor", "update", "state.json", "2026-11-01.parquet", cwd=folder)
-    assert done.returncode == 0 and "(1,500 rows)" in done.stdout
-
-
 def test_a_report_never_replaces_the_state_or_the_batch(folder):
     start(folder)
     before = (folder / "state.json").read_bytes()
@@ -126,11 +115,8 @@ def test_a_report_never_replaces_the_state_or_the_batch(folder):
         assert done.returncode == 2 and "'state.json' is an input file" in done.stderr
     monitor = vc.load(folder / "state.json")
     vc.collect(make_rows(500), monitor.bins).save(folder / "sums-1.json")
-    done = run(
-        *("monitor", "update", "state.json", "sums-*.json"),
-        *("--id", "1", "-o", "sums-1.json"),
-        cwd=folder,
-    )
+    given = ["sums-*.json", "--id", "1", "-o", "sums-1.json"]
+    done = run("monitor", "update", "state.json", *given, cwd=folder)
     assert done.returncode == 2 and "'sums-1.json' is an input file" in done.stderr
     assert (folder / "state.json").read_bytes() == before
 
@@ -145,22 +131,15 @@ def test_a_batch_whose_report_cannot_be_written_is_not_counted(folder):
     assert update(folder, 4).returncode == 4
 
 
-def test_the_name_of_a_file_without_its_extension_is_the_id(folder):
+def test_rows_are_told_from_sums_and_a_file_names_its_batch(folder):
     start(folder)
-    (folder / "2026-11-01.csv").rename(folder / "2026.11.01.csv")
-    done = run("monitor", "update", "state.json", "2026.11.01.csv", cwd=folder)
-    assert done.stdout.startswith("2026.11.01: No alarm"), done.stderr
-
-
-def test_json_lines_are_rows_if_the_format_is_named(folder):
-    start(folder)
-    rows = make_rows(200)
-    lines = [
-        json.dumps({name: column[k].item() for name, column in rows.items()}) for k in range(200)
-    ]
-    (folder / "day.json").write_text("\n".join(lines))
-    done = run("monitor", "update", "state.json", "day.json", "--format", "jsonl", cwd=folder)
-    assert done.stdout.startswith("day: No alarm after 1 batch (200 rows)"), done.stderr
+    rows = csv.read_csv(folder / "2026-11-01.csv")
+    parquet.write_table(rows, folder / "day.1.parquet")
+    done = run("monitor", "update", "state.json", "day.1.parquet", cwd=folder)
+    assert done.stdout.startswith("day.1: No alarm after 1 batch (1,500 rows)"), done.stderr
+    (folder / "day.2.json").write_text("\n".join(map(json.dumps, rows.slice(0, 200).to_pylist())))
+    done = run("monitor", "update", "state.json", "day.2.json", "--format", "jsonl", cwd=folder)
+    assert done.stdout.startswith("day.2: No alarm after 2 batches (1,700 rows)"), done.stderr
 
 
 def test_a_state_that_does_not_exist_is_said_to_be_missing(folder):

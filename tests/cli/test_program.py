@@ -18,19 +18,18 @@ import warnings
 from pathlib import Path
 
 import click
-import numpy as np
 import pytest
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
 from cases.unmeasured import unmeasured
+from torture.interrupts import AT_IMPORT, SAID
 from varcal.cli import main
 from varcal.cli._program import option_text
 from varcal.exceptions import InputError, VarcalWarning
 
 ROOT = Path(__file__).parents[2]
 COMMAND = [sys.executable, "-m", "varcal"]
-INTERRUPTED = "interrupted: no file is left incomplete"
 
 
 def commands(command=main, path=()):
@@ -46,6 +45,8 @@ def commands(command=main, path=()):
 def test_version_and_help():
     done = subprocess.run([*COMMAND, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == f"varcal {vc.__version__}\n"
+    done = run()
+    assert done.returncode == 2 and done.stderr.startswith("Usage: varcal [OPTIONS] COMMAND")
     done = run("audit", "-h")
     assert done.returncode == 0 and done.stdout.isascii()
 
@@ -89,14 +90,34 @@ def audit_of(name):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["dmo"], "No such command 'dmo'"),
+        (["dmo"], "No such command 'dmo'\nhint: "),
         (["demo", "--nope"], "--nope"),
+        (["export", "cal.json"], "Missing option '--to'. Choose from: sql, onnx, python"),
         (["demo", "extra"], "unexpected extra argument (extra)\nhint: varcal demo --help"),
         (["audit"], "Missing argument 'FILE...'\nhint: varcal audit --help"),
         (["audit", "rows.csv", "--lable", "y"], "'--label'"),
         (["audit", "rows.csv", *COLUMNS, "--format", "cvs"], "'cvs' is not one of 'csv', 'tsv', "),
         (audit_of("missing.csv"), "no file 'missing.csv'"),
         (audit_of("x" * 300), "no file 'xxx"),
+        (
+            ["calibrate", "rows.csv", "noise", *COLUMNS, "-o", "o.json"],
+            "by commas, as in age,noise",
+        ),
+        (
+            [
+                "calibrate",
+                "rows.csv",
+                "--label",
+                "y",
+                "--prob",
+                "age",
+                "-o",
+                "o.json",
+                "--method",
+                "beta",
+            ],
+            "turn logits",
+        ),
         (audit_of("empty.csv"), "cannot read 'empty.csv' as csv: Empty CSV file"),
         (audit_of("header.csv"), "the file has no rows"),
         (audit_of("cut.parquet"), "cannot read 'cut.parquet' as parquet"),
@@ -109,6 +130,8 @@ def audit_of(name):
         (["audit", "rows.csv", *COLUMNS, "--pos-label", "1"], "label"),
         (["slices", "rows.csv", *COLUMNS, "--classes", "\ud800,1"], "type of the label column"),
         (["audit", "rows.csv", *COLUMNS, "--sep", "\0"], "--sep must be one character"),
+        (["audit", "rows.csv", *COLUMNS, "--weight", "noise"], "--weight 'noise' is negative"),
+        (["audit", "rows.csv", *COLUMNS, "--classes", "yes"], "--classes"),
         (["audit", "rows.csv", *COLUMNS, "--level", "2"], "--level must lie between 0 and 1"),
         (["audit", "-", "rows.csv", *COLUMNS], "- (standard input) is given together"),
         (["compare", "rows.csv", "--label", "y", "--prob", "p", "--prob", "p"], "'p' twice"),
@@ -174,28 +197,6 @@ def test_an_error_keeps_its_argument_and_settings():
             "--label has no label",
             "pass --drop-unlabelled",
         )
-
-
-def test_the_usual_errors_know_their_argument():
-    for error in (
-        InputError.at_row("p", "is odd", 3.0, 4, 1, "even it", column=1),
-        InputError.choice("p", "x", ["y"]),
-        InputError.no_column("x", ["y"], "p"),
-    ):
-        assert error.argument == "p"
-    y, p, v = [0, 1] * 50, np.linspace(0.1, 0.9, 100), np.arange(100)
-    for call, argument in (
-        (lambda: vc.vece(y, p * 3, v), "p"),
-        (lambda: vc.vece([None, *y[1:]], p, v), "y"),
-        (lambda: vc.vece(y, p, v, sample_weight=-p), "sample_weight"),
-        (lambda: vc.vece(y, p, v, classes=[1]), "classes"),
-        (lambda: vc.audit(y, p, {"v": v}, level=2), "level"),
-        (lambda: vc.curve(y, p, {"v": v}, event="classwise"), "event"),
-    ):
-        with pytest.raises(InputError) as caught:
-            call()
-        assert caught.value.argument == argument
-        assert caught.value.message.startswith(argument)
 
 
 @pytest.mark.parametrize(
@@ -291,27 +292,8 @@ def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate()
-    assert (process.returncode, said.strip()) == (130, INTERRUPTED)
+    assert (process.returncode, said.strip()) == (130, SAID)
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
-
-
-#: Runs the program, and presses Ctrl-C when the n-th module is imported.
-AT_IMPORT = """
-import os, signal, sys
-
-class Interrupt:
-    left = int(sys.argv[1])
-    def find_spec(self, name, path=None, target=None):
-        self.left -= 1
-        if self.left == 0:
-            os.kill(os.getpid(), signal.SIGINT)
-
-signal.signal(signal.SIGINT, signal.default_int_handler)
-sys.meta_path.insert(0, Interrupt())
-sys.argv = ["varcal", *sys.argv[2:]]
-from varcal.__main__ import program
-program()
-"""
 
 
 # Before the program is loaded, and in a command.
@@ -325,7 +307,7 @@ def test_interrupted_while_modules_are_imported(n, folder, tmp_path):
         text=True,
         check=False,
     )
-    assert (done.returncode, done.stderr.strip()) == (130, INTERRUPTED)
+    assert (done.returncode, done.stderr.strip()) == (130, SAID)
     assert not list(tmp_path.iterdir())
 
 

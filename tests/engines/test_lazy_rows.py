@@ -74,8 +74,11 @@ def whole_of(table):
     return audits_in_memory(table)
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
-def test_batches_equal_memory(opened, table, in_batches, whole_of, weight):
+@pytest.mark.parametrize(
+    ("engine", "weight"), [*((engine, "w") for engine in OPENERS), ("pyarrow", None)]
+)
+def test_batches_equal_memory(engine, weight, path, table, in_batches, whole_of):
+    opened = OPENERS[engine](path)
     names = names_for(opened, table)
     whole = whole_of(tuple(names), weight)
     found = vc.audit("y", "p", names, data=opened, sample_weight=weight)

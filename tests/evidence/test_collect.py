@@ -312,10 +312,10 @@ def doctored(data, **changes):
     return data | {"tables": tables, "wanted": bins} | changes
 
 
-@pytest.mark.parametrize("groups", [None, "unit"])
-def test_forged_statistics_are_refused(rows, tmp_path, groups):
+def test_forged_statistics_are_refused(rows, tmp_path):
     path = tmp_path / "day.json"
-    vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows, groups=groups)).save(path)
+    some = rows.slice(0, 300)
+    vc.collect(some, vc.make_bins("y", "p", ["v"], data=some, groups="unit")).save(path)
     data = json.loads(path.read_text())
     cell, sums = np.array(data["tables"][0]["cell"]), np.array(data["tables"][0]["sums"])
     fine, coarse = (data["wanted"][0][name] for name in ("fine", "coarse"))
@@ -329,7 +329,7 @@ def test_forged_statistics_are_refused(rows, tmp_path, groups):
         "transposed": dict(sums=sums.T),
         "no number": dict(sums=np.where(sums == sums[1, 0], np.nan, sums)),
         "more rows": dict(sums=more),
-        "other rows": dict(n_rows=len(rows) - 1),
+        "other rows": dict(n_rows=len(some) - 1),
         "dropped": dict(n_dropped=-1),
         "buckets": dict(n_buckets=data["n_buckets"] + 1),
         "no bucket": dict(n_buckets=0),
@@ -445,7 +445,7 @@ def test_the_first_of_two_classes_is_collected_on_request(rows, tmp_path):
     bins = vc.make_bins("y", "p", ["v"], data=rows, pos_label=0)
     vc.collect(rows, bins).save(tmp_path / "day.json")
     found = vc.audit(vc.load(tmp_path / "day.json"))
-    whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, repair=False)
+    whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, ladder="none")
     assert found.claims["risk"].label == "0"
     assert found.row("v").low == pytest.approx(whole.row("v").low, abs=1e-9)
     plain = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))

@@ -33,26 +33,31 @@ def functions(query):
     return {name.upper() for name in re.findall(r"([A-Za-z_]\w*)\s*\(", bare)} - WORDS
 
 
-@pytest.mark.slow
 @every
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_queries_are_parsed(calibrator, dialect):
     for data in (binary, many):
-        exported = fitted(calibrator, data).to_sql(dialect)
-        statements = sqlglot.parse(exported.script, dialect=dialect)
-        assert len([each for each in statements if each]) == len(exported.statements()) + 1
-        assert functions(exported.query) <= COMMON | OWN[dialect]
+        query = fitted(calibrator, data).to_sql(dialect).query
+        assert len(sqlglot.parse(query, dialect=dialect)) == 1
+        assert functions(query) <= COMMON | OWN[dialect]
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("dialect", ["bigquery", "snowflake"])  # no test can run these
 @pytest.mark.parametrize("name", ["TreeCalibrator", "VariableCalibrator"])
 def test_awkward_names_are_parsed(name, dialect):
     sex = PLAIN_SEX.replace("`", "").replace("\\", "") if dialect == "bigquery" else PLAIN_SEX
-    exported = awkward(name, sex=sex).to_sql(dialect)
-    parsed = sqlglot.parse_one(exported.query, dialect=dialect)
-    names = {each.name for each in parsed.find_all(sqlglot.exp.Column)}
-    assert sex in names
-    assert functions(exported.query) <= COMMON | OWN[dialect]
+    query = awkward(name, sex=sex).to_sql(dialect).query
+    parsed = sqlglot.parse_one(query, dialect=dialect)
+    assert sex in {each.name for each in parsed.find_all(sqlglot.exp.Column)}
+    assert functions(query) <= COMMON | OWN[dialect]
+
+
+@pytest.mark.parametrize("dialect", ["bigquery", "snowflake"])
+def test_tables_are_parsed(dialect):
+    p, y, v = binary()
+    exported = vc.VariableCalibrator().fit(p, y, v[:, 1]).to_sql(dialect)
+    statements = [each for each in sqlglot.parse(exported.script, dialect=dialect) if each]
+    assert len(statements) == len(exported.statements()) + 1 > 1
 
 
 def test_names_that_a_database_does_not_have_are_refused():

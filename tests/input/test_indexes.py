@@ -20,7 +20,7 @@ CALLS = {
     "ece": lambda y, p, X, w: vc.ece(y, p, sample_weight=w),
     "vece": lambda y, p, X, w: vc.vece(y, p, X["age"], sample_weight=w),
     "curve": lambda y, p, X, w: vc.curve(y, p, X["age"], sample_weight=w),
-    "audit": lambda y, p, X, w: vc.audit(y, p, X, sample_weight=w, repair=False),
+    "audit": lambda y, p, X, w: vc.audit(y, p, X, sample_weight=w, ladder="none"),
     "compare": lambda y, p, X, w: vc.compare(y, {"a": p, "b": p**2}, X, sample_weight=w),
     "fit": lambda y, p, X, w: vc.TreeCalibrator().fit(p, y, X, sample_weight=w),
 }

@@ -1,7 +1,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
@@ -32,6 +32,7 @@ def by_hand(score, hit, v, n_bins=10):
     return float((gap * frame["s"]["size"]).sum() / frame["s"]["size"].sum())
 
 
+@settings(max_examples=30)
 @given(seeds, st.integers(2, 5))
 def test_ece_and_vece_as_the_paper_computes_them(seed, k):
     y, p, v, _ = draw(seed, k=k)
@@ -42,6 +43,7 @@ def test_ece_and_vece_as_the_paper_computes_them(seed, k):
     assert vc.vece(y, p, v, event="classwise") == pytest.approx(np.mean(per_class), abs=1e-12)
 
 
+@settings(max_examples=30)
 @given(seeds)
 def test_binary_forms_agree(seed):
     y, p, v, _ = draw(seed, k=2)
@@ -60,6 +62,7 @@ def test_binary_forms_agree(seed):
     assert under == pytest.approx(signed, abs=1e-12)
 
 
+@settings(max_examples=30)
 @given(seeds)
 def test_norms_and_sides(seed):
     y, p, v, _ = draw(seed)
@@ -72,6 +75,7 @@ def test_norms_and_sides(seed):
     assert one >= abs(score.mean() - hit.mean()) - 1e-12
 
 
+@settings(max_examples=30)
 @given(seeds)
 def test_order_and_scale_of_weights_do_not_matter(seed):
     y, p, v, rng = draw(seed)

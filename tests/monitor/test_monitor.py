@@ -37,7 +37,7 @@ def alarmed(bins):
 def test_a_change_is_found_where_and_when_it_happened(alarmed):
     status = alarmed.status
     assert status.alarm and not status.acknowledged
-    assert (status.variable, status.claim, status.direction) == ("age", "risk", "under")
+    assert (status.variable, status.claim, status.direction) == ("age", "probability", "under")
     assert status.where.text == "40 to 50"
     assert 18 <= int(status.since.split()[1]) <= 21
     assert 20 < int(status.raised.split()[1]) < 32
@@ -45,7 +45,7 @@ def test_a_change_is_found_where_and_when_it_happened(alarmed):
     assert status.where.low < -0.15 < status.where.high < 0
     assert status.gap == pytest.approx(status.where.predicted - status.where.observed)
     assert re.fullmatch(
-        r"Alarm: risk too low by 1\d\.\d points \(\d\.\d to 1\d\.\d\) where age 40 to 50, "
+        r"Alarm: too low by 1\d\.\d points \(\d\.\d to 1\d\.\d\) where age 40 to 50, "
         r"since day \d+\.",
         str(status),
     )
@@ -331,7 +331,7 @@ def test_acknowledged_alarms_and_resets(alarmed):
     monitor = copy.deepcopy(alarmed)
     monitor.acknowledge("label pipeline")
     assert monitor.status.alarm and monitor.status.acknowledged
-    assert str(monitor.status).startswith("Known alarm: risk too low")
+    assert str(monitor.status).startswith("Known alarm: too low")
     monitor.reset("repaired")
     assert not monitor.status.alarm and monitor.status.n_batches == 0
     with pytest.raises(InputError, match="no alarm to acknowledge"):
@@ -350,7 +350,7 @@ def test_acknowledged_alarms_and_resets(alarmed):
 def test_the_frame_has_one_row_per_cell(alarmed):
     frame = alarmed.to_frame("polars")
     assert len(frame) == len(alarmed._cells)
-    place = frame.filter(claim="risk", variable="age", where="40 to 50").row(0, named=True)
+    place = frame.filter(claim="probability", variable="age", where="40 to 50").row(0, named=True)
     assert place["n"] == sum(
         int(((rows["age"] > 40) & (rows["age"] <= 50)).sum())
         for rows in (make_rows(seed=day) for day in range(40))

@@ -1,6 +1,7 @@
-"""Plots show the numbers of their results and do not change the user's state."""
+"""Pictures show the numbers of their results and leave the user's state alone."""
 
 import sys
+from dataclasses import replace
 
 import matplotlib as mpl
 
@@ -14,18 +15,17 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
-from varcal._plotting.curve import sides
+from varcal._monitor.view import view_of
+from varcal._slices.condition import Condition
+from varcal._slices.slices_result import Slice, Slices
+from varcal._surfaces.view import SurfaceView
 from varcal._text.numbers import points
 from varcal.exceptions import InputError, MissingDependencyError
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
-
-
-@pytest.fixture(scope="module")
-def audit(adult):
-    names = ("age", "education-num", "occupation", "sex")
-    chosen = {name: adult[name] for name in names}
-    return vc.audit(adult.y, adult.p, chosen, event="correct", repair=False)
+SAYS, HAPPENS = "#D55E00", "#0072B2"
+TARGET = "P(y = >50K)"
+PAIRS = {"map": ("u", "v"), "strips": ("v", "kind"), "table": ("kind", "side")}
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +46,18 @@ def closed():
 
 
 def texts(ax):
+    """Return all texts of axes."""
     ax.figure.draw_without_rendering()
-    found = [text.get_text() for text in ax.texts] + [ax.get_title(loc="left")]
-    found += [label.get_text() for label in (*ax.get_xticklabels(), *ax.get_yticklabels())]
-    return [*found, ax.get_xlabel(), ax.get_ylabel()]
+    found = [*ax.texts, *ax.get_xticklabels(), *ax.get_yticklabels()]
+    found += ax.get_legend().get_texts() if ax.get_legend() else []
+    named = [ax.get_title(loc="left"), ax.get_xlabel(), ax.get_ylabel()]
+    return [text.get_text() for text in found] + named
+
+
+def marks(ax):
+    """Return the places of all dots of axes, as (x, y)."""
+    drawn = [one for one in ax.collections if isinstance(one, mpl.collections.PathCollection)]
+    return [tuple(map(float, dot)) for one in drawn for dot in one.get_offsets()]
 
 
 def lines(ax):
@@ -59,156 +67,89 @@ def lines(ax):
 def test_a_curve_is_drawn_unchanged(age, ax):
     assert age.plot(ax) is ax
     drawn = lines(ax)
-    for colour, values in (("#0072B2", 1 - age.observed), ("#D55E00", 1 - age.predicted)):
+    for colour, values in ((HAPPENS, age.observed), (SAYS, age.predicted)):
         np.testing.assert_array_equal(drawn[colour].get_xdata(), age.x)
         np.testing.assert_array_equal(drawn[colour].get_ydata(), values)
-    assert drawn["#0072B2"].get_linestyle() == "-"
-    assert drawn["#D55E00"].get_linestyle() == "--"
+    assert drawn[HAPPENS].get_linestyle() == "-" and drawn[SAYS].get_linestyle() == "--"
     band = ax.collections[0].get_paths()[0].vertices
-    for edge in (1 - age.observed_high, 1 - age.observed_low):
+    for edge in (age.observed_high, age.observed_low):
         assert np.isin(np.round(edge, 12), np.round(band[:, 1], 12)).all()
     (bars,) = (patch for patch in ax.patches if isinstance(patch, StepPatch))
     heights, edges, _ = bars.get_data()
-    share = age.histogram.share
     np.testing.assert_array_equal(edges, age.histogram.edges)
+    share = age.histogram.share
     np.testing.assert_allclose(heights / heights.max(), share / share.max())
     strips = [patch for patch in ax.patches if isinstance(patch, Rectangle)]
     assert [patch.get_gid() for patch in strips] == ["region over"]
     assert strips[0].get_x() == age.regions[0].low
-    assert {"actual", "predicted", "rows", "95% sure", "too sure"} <= set(texts(ax))
-    assert "1st–99th percentile, n = 16,281" in ax.get_xlabel()
+    shown = texts(ax)
+    assert {"says", "happens, 95% band", "rate right", "rows", "95% sure", "▲ too sure"} <= {*shown}
+    assert "age\n1st–99th percentile, n = 16,281" in shown
+    assert not any("error" in text for text in shown)
     assert ax.get_xlim() == (age.histogram.edges[0], age.histogram.edges[-1])
-    assert min(ax.get_yticks()) == 0 and ax.get_ylim()[1] <= 1
+    assert min(ax.get_yticks()) == pytest.approx(0.6) and ax.get_ylim()[1] <= 1
 
 
-def test_under_and_over_differ_without_colour(tilt, ax):
+def test_over_and_under_differ_without_colour(tilt, ax):
     curve = vc.curve(tilt.y, tilt.p, tilt.v, event="positive")
     curve.plot(ax)
     assert {region.direction for region in curve.regions} == {"over", "under"}
-    markers = {line.get_marker() for line in ax.get_lines()}
-    assert {"^", "v"} <= markers
-    assert ax.get_ylabel() == "actual rate"
-    assert {"risk too high", "risk too low"} & set(texts(ax)) or {"too high"} <= set(texts(ax))
-    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), curve.observed)
+    assert {"▲", "▼"} <= {text[:1] for text in texts(ax)}
+    assert ax.get_ylabel() == "rate" and min(ax.get_yticks()) == 0
 
 
-def test_levels_are_dots_against_dashes_with_their_rows(audit, ax):
-    curve = audit["occupation"]
+def test_levels_and_few_numbers_are_dots_against_dashes(adult, ax):
+    curve = vc.curve(adult.y, adult.p, {"occupation": adult["occupation"]})
     curve.plot(ax)
-    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    np.testing.assert_array_equal(dots[0].get_xdata(), 1 - curve.observed)
-    dashes = [line for line in ax.get_lines() if line.get_marker() == "|"]
-    np.testing.assert_array_equal(dashes[0].get_xdata(), 1 - curve.predicted)
-    named = " ".join(texts(ax))
-    assert all(f"{count:,}" in named for count in curve.counts)
-    assert curve.counts.sum() == curve.n_rows
-    assert "966 missing (gap" in ax.get_xlabel()
+    assert [x for x, _ in marks(ax)] == pytest.approx(curve.observed)
+    (dashes,) = (line for line in ax.get_lines() if line.get_marker() == "|")
+    np.testing.assert_array_equal(dashes.get_xdata(), curve.predicted)
+    shown = texts(ax)
+    assert f"Sales ({curve.counts[curve.labels.index('Sales')]:,})" in shown
+    assert shown.count("▲ too sure") == len(curve.regions)
+    assert "966 missing (gap" in ax.get_xlabel() and ax.get_ylabel() == "occupation"
+    years = vc.curve(adult.y, adult.p, {"years": adult["education-num"]})
+    drawn = years.plot()
+    np.testing.assert_array_equal([x for x, _ in marks(drawn)], years.x)
+    assert all(tick == round(tick) for tick in drawn.get_xticks())
 
 
-def test_few_numbers_are_drawn_separately(audit, ax):
-    curve = audit["education-num"]
-    curve.plot(ax)
-    dots = [line for line in ax.get_lines() if line.get_marker() == "o"]
-    np.testing.assert_array_equal(dots[0].get_xdata(), curve.x)
-    ax.figure.draw_without_rendering()
-    assert all(tick == round(tick) for tick in ax.get_xticks())
-
-
-def test_dates_are_dates(tilt, ax):
-    days = np.datetime64("2024-01-01") + np.arange(len(tilt.y)) % 300
-    curve = vc.curve(tilt.y, tilt.p, {"day": days}, event="positive")
+def test_dates_durations_and_large_numbers_have_ticks_of_their_own(tilt, ax):
+    rows = np.arange(len(tilt.y))
+    day = np.datetime64("2024-01-01") + rows % 300
+    curve = vc.curve(tilt.y, tilt.p, {"day": day}, event="positive")
     curve.plot(ax)
     expected = mdates.date2num(np.array(np.round(curve.x * 1e6), "M8[us]"))
-    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_xdata(), expected)
-    shown = [text for text in texts(ax) if text in ("Mar", "May", "Jul", "Sep", "Apr")]
-    assert shown
-    assert "T" not in ax.get_title(loc="left").split(" at ")[1]
+    np.testing.assert_array_equal(lines(ax)[HAPPENS].get_xdata(), expected)
+    assert {"Mar", "May", "Jul"} <= {*texts(ax)}
+    assert ":" not in ax.get_title(loc="left")
+    stay = rows % 240 * np.timedelta64(1, "h")
+    drawn = vc.curve(tilt.y, tilt.p, {"stay": stay}, event="positive").plot()
+    assert {"2 days", "8 days"} <= {*texts(drawn)}
+    drawn = vc.curve(tilt.y, tilt.p, {"pay": 1e5 * tilt.v}, event="positive").plot()
+    assert "20,000" in texts(drawn)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_any_name_can_be_drawn(tilt, name, ax):
+def test_any_name_can_be_drawn(tilt, name):
     levels = np.array([*NAMES, "plain"], object)[np.arange(len(tilt.y)) % 7]
-    curve = vc.curve(tilt.y, tilt.p, {name: tilt.v}, event="positive")
-    curve.plot(ax)
-    ax.figure.canvas.draw()
-    assert ax.get_xlabel().startswith((name.strip() or "(blank)")[:20])
-    other = Figure(figsize=(3.4, 3)).add_subplot()
-    vc.curve(tilt.y, tilt.p, {name: levels}, event="positive").plot(other)
-    other.figure.canvas.draw()
-    compared = vc.compare(tilt.y, {name: tilt.p, "other": tilt.p}, {name: tilt.v})
-    compared.plot().figure.canvas.draw()
-    compared.plot_variable(name).canvas.draw()
-    vc.estimate(tilt.y, tilt.p, {name: tilt.v}, event="positive").plot().figure.canvas.draw()
+    for x in (tilt.v, levels):
+        vc.curve(tilt.y, tilt.p, {name: x}, event="positive").plot().figure.canvas.draw()
+        ax = vc.estimate(tilt.y, tilt.p, {name: x}, event="positive").plot()
+        assert (name.strip() or "(blank)")[:10] in ax.get_title(loc="left")
 
 
-def test_the_state_of_the_user_is_unchanged(age, audit, tilt):
-    before = dict(mpl.rcParams)
-    figure = Figure(figsize=(7, 7))
-    axes = figure.subplots(2, 2)
-    age.plot(axes[0, 0])
-    audit.plot(axes[0, 1])
-    vc.reliability(tilt.y, tilt.p, event="positive").plot(axes[1, 0])
-    vc.estimate(tilt.y, tilt.p, tilt.v).plot(axes[1, 1])
-    assert not plt.get_fignums()
+def test_the_state_of_the_user_is_unchanged(age, tilt):
+    before, mine = dict(mpl.rcParams), Figure(figsize=(9, 3))
+    axes = mine.subplots(1, 3)
+    age.plot(axes[0])
+    vc.reliability(tilt.y, tilt.p, event="positive").plot(axes[1])
+    vc.estimate(tilt.y, tilt.p, tilt.v).plot(axes[2])
+    assert not plt.get_fignums() and len(mine.axes) == 3
     assert dict(mpl.rcParams) == before
-    assert len(figure.axes) == 4
-    axes[0, 0].figure.canvas.draw()
-
-
-def test_without_axes_there_is_a_figure_of_its_own(age):
     mine = plt.figure()
-    drawn = age.plot()
-    assert drawn.figure is not mine and plt.gcf() is drawn.figure
-
-
-def test_the_ranking_is_that_of_the_audit(audit, ax):
-    audit.plot(ax, top=3)
-    dots = ax.collections[-1].get_offsets()
-    np.testing.assert_array_equal(dots[:, 0], [row.uneven.debiased for row in audit.rows[:3]])
-    assert {row.variable for row in audit.rows[:3]} | {"… 1 more", "off"} <= set(texts(ax))
-    bars = [patch.get_width() for patch in ax.patches]
-    np.testing.assert_array_equal(bars, [row.uneven.noise_high for row in audit.rows[:3]])
-    assert f"by {points(audit.gap)} points" in ax.get_title(loc="left").replace("\n", " ")
-    assert "limit 2.0" in texts(ax) and "uneven error" in ax.get_xlabel()
-    assert "VECE, 95% interval, points" in texts(audit.plot(quantity="vece"))
-    with pytest.raises(InputError, match="quantity must be one of 'uneven', 'vece'"):
-        audit.plot(quantity="veces")
-
-
-def test_an_estimate_shows_its_plug_in_and_noise(tilt, ax):
-    found = vc.estimate(tilt.y, tilt.p, tilt.v, event="positive")
-    found.plot(ax)
-    places = {float(c.get_offsets()[0, 0]) for c in ax.collections if len(c.get_offsets())}
-    assert {found.debiased, found.value} <= places
-    assert ax.patches[0].get_width() == found.noise_high
-
-
-def test_the_reliability_diagram_holds_the_bins(tilt, ax):
-    found = vc.reliability(tilt.y, tilt.p, event="positive")
-    found.plot(ax)
-    (dots,) = (line for line in ax.get_lines() if line.get_marker() == "o")
-    np.testing.assert_array_equal(dots.get_xdata(), found.predicted)
-    np.testing.assert_array_equal(dots.get_ydata(), found.observed)
-    np.testing.assert_array_equal(lines(ax)["#0072B2"].get_ydata(), found.smooth)
-    assert any(text.startswith(f"ECE {points(found.ece.debiased)} points") for text in texts(ax))
-    assert ax.get_aspect() == 1
-
-
-def test_before_and_after_share_their_axes(tilt):
-    shifted = np.clip(tilt.p + 0.2, 0, 1)
-    found = vc.compare(tilt.y, {"raw": tilt.p, "shifted": shifted, "third": tilt.p}, {"v": tilt.v})
-    figure = found.plot_variable("v", columns=2)
-    shown = [ax for ax in figure.axes if ax.get_visible()]
-    assert len(shown) == 3
-    assert len({ax.get_ylim() for ax in shown}) == len({ax.get_xlim() for ax in shown}) == 1
-    for ax, (name, curve) in zip(shown, found.curves["v"].items(), strict=True):
-        title = ax.get_title(loc="left")
-        assert title.startswith(name) and f"VECE {points(curve.vece)} (" in title
-        assert f"worst {points(curve.vce)}" in title
-    with pytest.raises(InputError, match="variable must be one of 'v'; got 'w'"):
-        found.plot_variable("w")
-    with pytest.raises(InputError, match="columns must be"):
-        found.plot_variable("v", columns=0)
+    drawn = age.plot().figure
+    assert drawn is not mine and plt.gcf() is drawn
 
 
 def test_axes_and_matplotlib_are_needed(age, monkeypatch):
@@ -221,113 +162,258 @@ def test_axes_and_matplotlib_are_needed(age, monkeypatch):
         age.plot()
 
 
+def test_the_reliability_diagram_holds_the_bins(tilt, ax):
+    found = vc.reliability(tilt.y, tilt.p, event="positive")
+    found.plot(ax)
+    assert marks(ax) == list(zip(found.predicted, found.observed, strict=True))
+    np.testing.assert_array_equal(lines(ax)[HAPPENS].get_ydata(), found.smooth)
+    assert f"ECE {points(found.ece.debiased)} points" in " ".join(texts(ax))
+    assert ax.get_aspect() == 1 and ax.get_xlim() == (0, 1)
+
+
 @pytest.fixture(scope="module")
 def effects():
-    """Effects of variables of every kind, on axes of every kind."""
+    """Effects of variables of every kind."""
     rng = np.random.default_rng(0)
     n = 2000
-    p, few = rng.uniform(0.05, 0.95, n), rng.integers(0, 3, n)
-    gone = rng.random(n) < 0.2
-    income = np.where(gone, np.nan, rng.lognormal(10, 1.2, n))
+    p, few, gone = rng.uniform(0.05, 0.95, n), rng.integers(0, 3, n), rng.random(n) < 0.2
     kind = np.array([*NAMES, "plain"], object)[rng.integers(0, 7, n)]
     kind[rng.random(n) < 0.1] = None
-    v = {
-        "income": income,
+    X = {
+        "income": np.where(gone, np.nan, rng.lognormal(10, 1.2, n)),
         "few": few,
         "<b>$x$ %{y}": kind,
         "day": np.datetime64("2024-01-01") + rng.integers(0, 300, n),
         "once": np.where(gone, np.nan, 7.0),
-        "many": [f"level {k}" for k in rng.integers(0, 45, n)],
     }
     raised = 0.8 * few + gone + (kind == "plain")
     y = rng.random(n) < 1 / (1 + (1 / p - 1) * np.exp(-raised))
-    return vc.VariableCalibrator(interactions=False).fit(p, y, v).effects()
-
-
-def score_names(curves):
-    return [f"at score {curve.score:.2g}" for curve in curves]
+    return vc.VariableCalibrator(interactions=False).fit(p, y, X).effects()
 
 
 def test_effects_are_drawn_unchanged(effects, ax):
-    curves = effects["income"]
     effects.plot("income", ax)
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == score_names(curves)
     named = {line.get_label(): line for line in ax.get_lines()}
-    missing = {float(bar[0].get_ydata()[0]): bar[0].get_xdata()[0] for bar in ax.containers}
-    for curve, name in zip(curves, score_names(curves), strict=True):
-        x, y = named[name].get_data()
+    right = {y: x for x, y in marks(ax)}
+    for curve in effects["income"]:
+        x, y = named[f"at score {curve.score:.2g}"].get_data()
         held = np.isin(x, curve.at)
-        assert held.sum() == len(x) - 2  # but for the two ends
-        assert (x[0], x[-1]) == curve.inner
+        assert (x[0], x[-1]) == curve.inner and held.sum() == len(x) - 2  # but for the two ends
         np.testing.assert_array_equal(y[held], curve.value[np.isin(curve.at, x)])
-        assert missing[curve.missing[0]] > curve.inner[1]
-    assert ax.get_xlabel() == "income (1st–99th percentile)"
-    assert "missing" in texts(ax) and ax.get_xlim()[1] > curves[0].inner[1]
+        assert right[curve.missing[0]] > curve.inner[1]
+    assert {"missing", "income (1st–99th percentile)", "200,000", "at score 0.5"} <= {*texts(ax)}
 
 
 def test_effects_of_levels_and_few_numbers_are_dots(effects, ax):
-    curves = effects["few"]
-    drawn = [bar[0] for bar in effects.plot("few").containers]
-    for curve, dots in zip(curves, drawn, strict=True):
-        assert curve.at == (0.0, 1.0, 2.0)
-        np.testing.assert_array_equal(dots.get_ydata(), curve.value)
-        np.testing.assert_allclose(dots.get_xdata(), curve.at, atol=0.05)
+    found = marks(effects.plot("few"))
+    for k, curve in enumerate(effects["few"]):
+        own = found[3 * k : 3 * k + 3]
+        assert [y for _, y in own] == curve.value.tolist()
+        assert [x for x, _ in own] == pytest.approx(curve.at, abs=0.05)
     evil = "<b>$x$ %{y}"
     effects.plot(evil, ax)
-    shown = [text.get_text() for text in ax.get_yticklabels()]
-    assert shown[-1] == "(missing)" and len(shown) == 8 and max(map(len, shown)) <= 24
-    for curve, bar in zip(effects[evil], ax.containers, strict=True):
-        np.testing.assert_array_equal(bar[0].get_xdata(), [*curve.value, curve.missing[0]])
+    names = [text.get_text() for text in ax.get_yticklabels()]
+    assert names[-1] == "(missing)" and len(names) == 8 and max(map(len, names)) <= 24
+    expected = [x for curve in effects[evil] for x in (*curve.value, curve.missing[0])]
+    assert [x for x, _ in marks(ax)] == expected
+    for name in ("once", "day", None):
+        effects.plot(name).figure.canvas.draw()
+    single = replace(effects, curves=effects["few"][:1], scale="log inverse temperature").plot(
+        "few"
+    )
+    assert single.get_legend() is None
+    assert single.get_ylabel().endswith("log inverse temperature\n(above 0: confidence raised)")
 
 
-def test_effects_along_dates_many_levels_and_a_single_value(effects, ax):
-    days = mdates.num2date(effects.plot("day").get_lines()[1].get_xdata())
-    assert str(days[0].date()) == "2024-01-01" and str(days[-1].date()) == "2024-10-26"
-    effects.plot("many", ax)
-    assert len(ax.get_yticks()) == 20
-    assert ax.get_ylabel() == "many (20 of 45 levels, largest effects)"
-    effects.plot("once").figure.canvas.draw()
-    effects.plot().figure.canvas.draw()
+@pytest.fixture(scope="module")
+def audit(adult):
+    X = {name: adult[name] for name in ("age", "education-num", "occupation")}
+    X["noise"] = np.random.default_rng(0).normal(size=len(adult.y))
+    y = np.where(adult.y == 1, ">50K", "<=50K")
+    return vc.audit(y, np.sqrt(adult.p), X)  # both predicted sides have rows
 
 
-def test_a_single_curve_has_no_legend():
-    rng = np.random.default_rng(0)
-    p, v = rng.dirichlet(np.ones(3), 600), rng.normal(size=600)
-    y = rng.integers(0, 3, 600)
-    found = vc.VariableCalibrator().fit(p, y, {"v": v}).effects()
+@pytest.fixture(scope="module")
+def compared(tilt):
+    sets = {"raw": tilt.p, "truth": tilt.rate, "worse": np.clip(tilt.p * 2 * tilt.v, 0, 1)}
+    noise = np.random.default_rng(0).normal(size=len(tilt.p))
+    return vc.compare(tilt.y, sets, {"v": tilt.v, "noise": noise})
+
+
+def test_the_ranking_is_that_of_the_audit(audit, ax):
+    assert audit.plot(ax, top=3) is ax
+    rows = audit.rows[:3]
+    assert {*marks(ax)} == {(row.uneven.debiased, k) for k, row in enumerate(rows)}
+    assert [bar.get_width() for bar in ax.patches] == [row.uneven.noise_high for row in rows]
+    shown = texts(ax)
+    assert {row.variable for row in rows} | {row.verdict for row in rows} <= {*shown}
+    assert {f"Uneven error of {TARGET}", "… 1 more", "chance alone", "limit 2"} <= {*shown}
+    assert "uneven error, points; 95% intervals for all at once" in shown
+    assert not any(word in text for word in ("risk", "confidence", "claim") for text in shown)
+
+
+def test_dots_without_evidence_are_hollow_and_limits_dashed(audit):
+    ax = audit.plot()
+    drawn = {one.get_label(): one for one in ax.collections}
+    limit = drawn["limit 2"]
+    assert {tuple(line[:, 0]) for line in limit.get_segments()} == {(0.02, 0.02)}
+    assert limit.get_linestyle()[0][1] is not None
+    names = [row.variable for row in audit.rows if row.verdict == "no evidence"]
+    hollow = drawn["no evidence"]
+    assert len(hollow.get_offsets()) == len(names) > 0
+    assert hollow.get_facecolor()[0].tolist() == [1, 1, 1, 1]
+    assert "error, points; 95% intervals" in texts(audit.plot(quantity="error"))
+    with pytest.raises(InputError, match="quantity must be one of 'uneven', 'error'"):
+        audit.plot(quantity="vece")
+
+
+def test_with_more_classes_each_row_names_its_target(audit):
+    other = replace(audit.target, name="P(y = b)", limit=0.01)
+    last = replace(audit.rows[-1], target=other.name)
+    targets = audit.targets | {other.name: other}
+    shown = texts(replace(audit, rows=(*audit.rows[:-1], last), targets=targets).plot())
+    assert {"Largest uneven error of 2 targets", "limit"} <= {*shown}
+    assert f"{last.verdict}, P(y = b)" in shown
+
+
+@pytest.mark.parametrize("name", ["age", "occupation"])
+def test_bins_are_drawn_for_all_rows_and_each_side(audit, name, ax):
+    row = audit.row(name)
+    columns, levels = row.table.columns, row.kind == "levels"
+    figure = row.plot().figure
+    titles = {"all": "All rows", "<=50K": "Predicted <=50K", ">50K": "Predicted >50K"}
+    for side, panel in zip(titles, figure.axes, strict=True):
+        own = [k for k, one in enumerate(columns["side"]) if one == side and columns["n"][k]]
+        says, happens, gap = (
+            np.array([columns[name][k] for k in own])
+            for name in ("predicted", "observed", "gap_high")
+        )
+        rows = sum(columns["n"][k] for k in own)
+        assert panel.get_title(loc="left") == f"{titles[side]}, {rows:,} rows"
+        assert [dot[0 if levels else 1] for dot in marks(panel)] == happens.tolist()
+        (dashes,) = (line for line in panel.get_lines() if line.get_marker() in "|_")
+        drawn = dashes.get_xdata() if levels else dashes.get_ydata()
+        np.testing.assert_array_equal(drawn[np.isfinite(drawn)], says)
+        whiskers = panel.collections[0].get_segments()
+        low = min(end for line in whiskers for end in line[:, 0 if levels else 1])
+        assert low == pytest.approx(max(min(says - gap), 0))
+    assert figure.get_suptitle().startswith(f"{TARGET} along {name}: uneven error ")
+    (legend,) = figure.legends
+    assert [one.get_text() for one in legend.get_texts()] == ["says", "happens, 95% interval"]
+    assert row.plot(ax) is ax and len(ax.figure.axes) == 1
+    assert any(text.startswith(f"{TARGET} along") for text in texts(ax))
+
+
+def test_a_comparison_holds_the_figures_of_every_set(compared):
+    ax = compared.plot()
+    own = [row for row in compared.rows if row.metric == "uneven"]
+    own.sort(key=lambda row: row.variable == "noise")
+    assert [x for x, _ in sorted(marks(ax), key=lambda dot: dot[1])] == [row.value for row in own]
+    names = ["v", "raw", "truth", "worse", "noise", "raw", "truth", "worse"]
+    labels = ax.get_yticklabels()
+    assert [label.get_text() for label in labels] == names
+    assert [k for k in range(8) if labels[k].get_fontweight() == "bold"] == [0, 4]
+    shown = texts(ax)
+    assert "Uneven error of P(y = 1)" in shown and shown.count("baseline") == 2
+    assert any(text.startswith("fixed, −") for text in shown)
+    assert "… 1 more" in texts(compared.plot(top=1))
+
+
+def test_other_figures_have_axes_of_their_own(compared):
+    ax = compared.plot(metric="log-loss")
+    row = next(row for row in compared.rows if row.metric == "log-loss")
+    assert 0 < ax.get_xlim()[0] < row.low and ax.get_xlim()[1] > row.high
+    assert "Log-loss" in texts(ax) and ax.get_legend() is None
+    assert any(text.endswith("%") for text in texts(compared.plot(metric="accuracy")))
+    assert compared.plot(metric="by score").patches
+    rows = tuple(replace(row, value=np.nan, low=np.nan, high=np.nan) for row in compared.rows)
+    unknown = replace(compared, rows=rows).plot(metric="AUC")
+    assert unknown.get_xlim() == pytest.approx((-0.04, 1.04))
+    with pytest.raises(InputError, match="did you mean 'uneven'"):
+        compared.plot(metric="unevn")
+
+
+def test_an_estimate_shows_its_plug_in_and_noise(tilt, ax):
+    found = vc.estimate(tilt.y, tilt.p, tilt.v, event="positive")
+    found.plot(ax)
+    assert [x for x, _ in marks(ax)] == [found.debiased, found.value]
+    assert ax.patches[0].get_width() == found.noise_high
+    assert {"plug-in", "debiased", "chance alone"} <= {*texts(ax)}
+
+
+def test_slices_are_rows_with_says_and_happens():
+    age = Condition("age", "numeric", low=36.0)
+    sex = Condition("<i>sex", "levels", levels=("f",))
+    low = (500, 0.05, 500.0, 0.31, 0.48, -0.17, -0.2, -0.12, 0.01, -0.1, 1)
+    high = (500, 0.05, 500.0, 0.5, 0.4, 0.1, 0.05, 0.12, 0.02, 0.1, 1)
+    both = (Slice((age, sex), "probability", *low), Slice((age,), "probability", *high))
+    found = Slices(0.01, both, 10_000, 10_000, 0, 2, 99, 3, None, 0.95, 0)
     ax = found.plot()
-    assert ax.get_legend() is None
-    assert ax.get_ylabel() == "change of the log inverse temperature\n(above 0: confidence raised)"
+    assert marks(ax) == [(0.31, 0), (0.5, 1), (0.48, 0), (0.4, 1)]
+    labels = [one.get_text().replace("\n", " ") for one in ax.get_yticklabels()]
+    assert labels == [one.rule for one in found]
+    shown = " ".join(texts(ax))
+    assert "▼ too low by 17.0 (12.0 to 20.0)\n500 rows" in shown and "says" in shown
+    empty = replace(found, slices=()).plot()
+    assert "No slice" in empty.get_title(loc="left") and empty.get_legend() is None
 
 
-def test_notebooks_show_escaped_tables(tilt, audit):
-    evil = "<img src=x onerror=alert(1)>"
-    curve = vc.curve(tilt.y, tilt.p, {evil: tilt.v}, event="positive")
-    chosen = {evil: tilt.v, "w": tilt.v}
-    found = vc.audit(tilt.y, tilt.p, chosen, event="positive", repair=False)
-    shown = [
-        curve._repr_html_(),
-        found._repr_html_(),
-        vc.estimate(tilt.y, tilt.p, {evil: tilt.v})._repr_html_(),
-        vc.bin_table(tilt.y, tilt.p, {evil: tilt.v})._repr_html_(),
-        found.since(found)._repr_html_(),
-    ]
-    for page in shown:
-        assert "<img" not in page and "&lt;img" in page and "<table>" in page
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    n = 6000
+    u, v = rng.random((2, n))
+    p = rng.uniform(0.3, 0.7, n)
+    y = (rng.random(n) < p - 1.2 * (u - 0.5) * (v - 0.5)).astype(int)
+    u[:300] = np.nan
+    kind = np.array(["low", "<b>middle</b>", "$high$"])[(3 * v).astype(int)]
+    return {"y": y, "p": p, "u": u, "v": v, "kind": kind, "side": rng.choice(["a", "b"], n)}
 
 
-def test_durations_have_units(tilt, ax):
-    stay = np.arange(len(tilt.y)) % 240 * np.timedelta64(1, "h")
-    vc.curve(tilt.y, tilt.p, {"stay": stay}, event="positive").plot(ax)
-    assert {"0 s", "120 h", "5 days"} & set(texts(ax))
+def surface(rows, first, second):
+    return vc.surface(rows["y"], rows["p"], {first: rows[first]}, {second: rows[second]})
 
 
-def test_words():
-    assert points(-0.0001) == "0.0" and points(-0.123) == "−12.3"
+@pytest.mark.parametrize("kind", PAIRS)
+def test_every_kind_is_drawn(rows, kind):
+    found = surface(rows, *PAIRS[kind])
+    view, ax = SurfaceView.of(found), found.plot()
+    sure = view.sure != 0
+    np.testing.assert_allclose(view.strength[sure], view.gap[sure] / view.most)
+    assert view.kind == kind and ax.get_title(loc="left").startswith("Gap over")
+    if kind == "map":
+        shown = np.asarray(ax.images[0].get_array(), dtype=float)[view.judged]
+        # Orange has little blue, violet little green.
+        assert (shown[view.strength[view.judged] > 0.3][:, 2] < 0.75).all()
+        assert (shown[view.strength[view.judged] < -0.3][:, 1] < 0.75).all()
+        names = texts(ax)
+        assert "missing" in names and "0" in names and not any("e-" in name for name in names)
+    if kind == "strips":
+        assert len(ax.child_axes) == 3
+        np.testing.assert_array_equal(ax.child_axes[0].lines[1].get_ydata(), view.gap[0])
+    if kind == "table":
+        first = {one.get_text().split("\n")[0] for one in ax.texts}
+        assert f"{100 * found.gap[0, 0]:+.1f}".replace("-", "−") in first
 
 
-def test_shares_stay_shares(age):
-    drawn = sides(age)
-    for part in (drawn.actual, drawn.low, drawn.high, drawn.predicted):
-        assert part.min() >= 0 and part.max() <= 1
-    assert ((drawn.low <= drawn.actual) & (drawn.actual <= drawn.high)).all()
+def test_levels_may_come_first(rows, ax):
+    found = surface(rows, "kind", "v")
+    assert found.plot(ax) is ax and len(ax.child_axes) == 3
+    assert SurfaceView.of(found).up.name == "kind"
+
+
+def test_a_monitor_shows_its_evidence_and_rates(rows):
+    data = {name: rows[name] for name in ("y", "p", "v")}
+    monitor = vc.Monitor(vc.make_bins("y", "p", data=data, monitor=0.02))
+    for day in range(6):
+        part = {name: column[day::6] for name, column in data.items()}
+        if day > 2:
+            part["y"] = np.where(part["v"] > 0.5, 1, part["y"])
+        monitor.update(part, id=f"day {day}")
+    figure, view = monitor.plot(), view_of(monitor)
+    assert figure.get_suptitle().startswith(f"ALARM since {monitor.status.since}")
+    evidence, rates = figure.axes[:2]
+    np.testing.assert_array_equal(evidence.get_lines()[1].get_xdata(), view.x)
+    solid = [line for line in rates.get_lines() if line.get_color() == "#0072B2"]
+    np.testing.assert_array_equal(solid[-1].get_ydata(), view.after.observed)
+    assert "says" in texts(rates)

@@ -1,14 +1,9 @@
-"""Plots and reports of comparisons."""
+"""Reports of comparisons."""
 
 import json
 import re
 from dataclasses import replace
 
-import matplotlib as mpl
-
-mpl.use("Agg")
-
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -45,12 +40,6 @@ def summary(found):
     return summarise_comparison(found)
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    yield
-    plt.close("all")
-
-
 def test_curves_are_those_of_the_same_rows(found, world):
     sim, X = world
     assert list(found.curves) == ["noise", "v", "side", "when"]
@@ -79,51 +68,6 @@ def test_notebooks_show_a_table(world):
     shown = vc.compare(sim.y, {EVIL: sim.p, "figure": sim.p}, None)._repr_html_()
     assert EVIL not in shown and "&lt;script&gt;" in shown
     assert shown.count("<th ") == 3 and "<td>accuracy</td>" in shown
-
-
-def test_the_picture_holds_the_figures(found):
-    ax = found.plot()
-    (marks,) = [one for one in ax.collections if len(one.get_offsets()) == 12]
-    drawn = np.asarray(marks.get_offsets())
-    by_place = {round(y, 6): x for x, y in drawn}
-    base = {name: found.row("raw", "VECE", name).value for name in found.curves}
-    order = sorted(base, key=lambda name: -round(base[name], 3))
-    expected = [found.row(one, "VECE", name).value for name in order for one in found.methods]
-    assert [by_place[place] for place in sorted(by_place)] == pytest.approx(expected)
-    bars = sorted((bar.get_y(), bar.get_width()) for bar in ax.patches)
-    noise = [found.row(one, "VECE", name).noise_floor for name in order for one in found.methods]
-    assert [width for _, width in bars] == pytest.approx(noise)
-    labels = ax.get_yticklabels()
-    heads = [label.get_text() for label in labels if label.get_fontweight() == "bold"]
-    assert heads == order
-    assert [label.get_text() for label in labels][:4] == [order[0], *found.methods]
-    texts = [text.get_text() for text in ax.texts]
-    assert texts.count("baseline") == 4
-    assert any(re.fullmatch(r"fixed, −\d+\.\d", text) for text in texts)
-    assert any(re.fullmatch(r"made worse, \+\d+\.\d", text) for text in texts)
-    assert ax.get_xlim()[0] == 0
-
-
-def test_other_figures_have_axes_of_their_own(found):
-    ax = found.plot(metric="log-loss")
-    row = found.row("raw", "log-loss")
-    assert 0 < ax.get_xlim()[0] < row.low and ax.get_xlim()[1] > row.high
-    ax.figure.draw_without_rendering()
-    assert not any("%" in tick.get_text() for tick in ax.get_xticklabels())
-    assert [tick.get_text() for tick in ax.get_yticklabels()] == list(found.methods)
-    assert found.plot(metric="ECE").patches
-    ends = found.plot(metric="accuracy").get_xlim()
-    assert ends[0] > 0.3
-    fewer = found.plot(top=1)
-    assert fewer.get_yticklabels()[-1].get_text() == "… 3 more"
-    with pytest.raises(InputError, match="did you mean 'ECE'"):
-        found.plot(metric="EECE")
-
-
-def test_a_figure_that_is_not_known_anywhere_is_still_drawn(rng):
-    only = vc.compare(np.ones(50, int), {"a": rng.uniform(0.6, 0.9, 50)}, None, classes=[0, 1])
-    assert np.isnan(only.row("a", "AUC").value)
-    assert only.plot(metric="AUC").get_xlim() == (0, 1)
 
 
 def test_headlines_say_what_was_fixed(summary, found):

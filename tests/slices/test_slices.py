@@ -35,7 +35,7 @@ def jaccard(a, b):
 @pytest.fixture(scope="module")
 def found():
     y, p, X, _ = planted()
-    return vc.slices(y, p, X, event="positive", draws=DRAWS)
+    return vc.slices(y, p, X, draws=DRAWS)
 
 
 def test_a_planted_slice_is_found(found):
@@ -45,7 +45,7 @@ def test_a_planted_slice_is_found(found):
     one = found[0]
     assert jaccard(one.mask(X), wrong) > 0.85
     assert [condition.variable for condition in one.conditions] == ["age", "sex"]
-    assert (one.claim, one.depth, one.p_adjusted) == ("risk", 2, 1 / (DRAWS + 1))
+    assert (one.claim, one.depth, one.p_adjusted) == ("probability", 2, 1 / (DRAWS + 1))
     inside = one.mask(X)
     assert one.rows == inside.sum()
     assert one.share == pytest.approx(inside.mean())
@@ -59,7 +59,7 @@ def test_words(found):
     one = found[0]
     assert one.rule.endswith(" and sex = f")
     assert one.sentence.startswith(f"Where {one.rule} ({one.rows} rows, ")
-    assert "risk too high by" in one.sentence
+    assert "too high by" in one.sentence
     lines = repr(found).splitlines()
     assert lines[0] == "1 slice, 3,000 rows, 4 variables (p=0.025)"
     assert lines[1].split() == ["gap", "interval", "rows", "says", "happens", "claim", "rule"]
@@ -74,7 +74,7 @@ def test_table_file_and_settings(found, tmp_path):
     again = vc.load(tmp_path / "slices.json")
     assert again == found
     assert repr(again) == repr(found)
-    assert found.settings["event"] == "positive"
+    assert found.settings["draws"] == DRAWS
     assert json.loads(json.dumps(found.to_dict())) == found.to_dict() | {
         "slices": json.loads(json.dumps(found.to_dict()["slices"]))
     }
@@ -82,22 +82,7 @@ def test_table_file_and_settings(found, tmp_path):
 
 def test_the_same_seed_gives_the_same_slices(found):
     y, p, X, _ = planted()
-    assert vc.slices(y, p, X, event="positive", draws=DRAWS) == found
-
-
-def test_both_claims_are_searched():
-    rng = np.random.default_rng(3)
-    n = 4000
-    X = {"a": rng.random(n), "b": rng.random(n)}
-    p = rng.uniform(0.05, 0.95, n)
-    sure = np.where(X["a"] > 0.5, np.clip(0.5 + (p - 0.5) * 0.3, 0, 1), p)
-    y = rng.random(n) < sure
-    one = vc.slices(y, p, X, draws=DRAWS)[0]
-    assert one.claim == "confidence"
-    assert one.key == -1
-    assert one.gap > 0.1
-    assert "it is right in" in one.sentence
-    assert jaccard(one.mask(X), X["a"] > 0.5) > 0.8
+    assert vc.slices(y, p, X, draws=DRAWS) == found
 
 
 def test_more_classes():
@@ -124,7 +109,7 @@ def test_missing_values_are_a_level_of_their_own():
     X = {"x": np.where(gone, np.nan, rng.normal(size=n)), "u": rng.random(n)}
     p = rng.uniform(0.3, 0.7, n)
     y = rng.random(n) < p + 0.2 * gone
-    one = vc.slices(y, p, X, event="positive", draws=DRAWS)[0]
+    one = vc.slices(y, p, X, draws=DRAWS)[0]
     assert one.conditions[0].missing
     assert jaccard(one.mask(X), gone) > 0.95
     assert one.gap < 0
@@ -138,7 +123,7 @@ def test_dates():
     p = rng.uniform(0.3, 0.7, n)
     y = rng.random(n) < p + 0.2 * late
     X = {"day": day.astype(str), "u": rng.random(n)}
-    one = vc.slices(y, p, X, event="positive", draws=DRAWS)[0]
+    one = vc.slices(y, p, X, draws=DRAWS)[0]
     assert one.conditions[0].kind == "datetime"
     assert jaccard(one.mask(X), late) > 0.9
     assert one.rule.startswith("day > 2024-")
@@ -148,13 +133,13 @@ def test_dates():
 def test_weights_move_the_figures():
     y, p, X, wrong = planted(seed=2)
     heavy = np.where(X["kind"] == "a", 3.0, 1.0)
-    one = vc.slices(y, p, X, event="positive", draws=DRAWS, sample_weight=heavy)[0]
+    one = vc.slices(y, p, X, draws=DRAWS, sample_weight=heavy)[0]
     inside = one.mask(X)
     assert jaccard(inside, wrong) > 0.7
     mean = np.average(p[inside] - y[inside], weights=heavy[inside])
     assert one.gap == pytest.approx(mean)
     assert one.weight == pytest.approx(heavy[inside].sum())
-    tiny = vc.slices(y, p, X, event="positive", draws=DRAWS, sample_weight=heavy * 2.0**-40)[0]
+    tiny = vc.slices(y, p, X, draws=DRAWS, sample_weight=heavy * 2.0**-40)[0]
     assert tiny.rule == one.rule
 
 
@@ -165,8 +150,8 @@ def test_groups_are_less_certain_than_rows():
     p = rng.uniform(0.3, 0.7, 2000)
     shift = np.repeat(rng.normal(0, 0.15, 100), 20)
     y = rng.random(2000) < np.clip(p + shift, 0, 1)
-    plain = vc.slices(y, p, X, event="positive", draws=DRAWS)
-    grouped = vc.slices(y, p, X, event="positive", draws=DRAWS, groups=unit)
+    plain = vc.slices(y, p, X, draws=DRAWS)
+    grouped = vc.slices(y, p, X, draws=DRAWS, groups=unit)
     assert grouped.grouped
     assert plain.p_value < 0.05 < grouped.p_value
 
@@ -177,7 +162,7 @@ def test_the_score_may_be_a_variable():
     p = rng.uniform(0.05, 0.95, n)
     X = {"a": rng.random(n), "b": rng.random(n)}
     y = rng.random(n) < np.where((p > 0.7) & (X["a"] > 0.5), p - 0.3, p)
-    one = vc.slices(y, p, X, event="positive", score=True, draws=DRAWS)[0]
+    one = vc.slices(y, p, X, score=True, draws=DRAWS)[0]
     assert "score" in [condition.variable for condition in one.conditions]
     assert jaccard(one.mask(X, p), (p > 0.7) & (X["a"] > 0.5)) > 0.7
     assert '"my score"' in one.to_sql(score="my score")
@@ -203,14 +188,14 @@ def test_after_takes_off_what_is_known():
     X = {"a": rng.random(n), "b": rng.random(n), "kind": rng.choice(["u", "v"], n)}
     p = rng.uniform(0.3, 0.7, n)
     overall = rng.random(n) < p - 0.15
-    assert vc.slices(overall, p, X, event="positive", draws=DRAWS).p_value < 0.05
-    assert vc.slices(overall, p, X, event="positive", draws=DRAWS, after="average").p_value > 0.05
+    assert vc.slices(overall, p, X, draws=DRAWS).p_value < 0.05
+    assert vc.slices(overall, p, X, draws=DRAWS, after="average").p_value > 0.05
     alone = rng.random(n) < p + 0.25 * (X["a"] - 0.5) - 0.1 * (X["kind"] == "u")
-    assert vc.slices(alone, p, X, event="positive", draws=DRAWS).p_value < 0.05
-    assert vc.slices(alone, p, X, event="positive", draws=DRAWS, after="single").p_value > 0.05
+    assert vc.slices(alone, p, X, draws=DRAWS).p_value < 0.05
+    assert vc.slices(alone, p, X, draws=DRAWS, after="single").p_value > 0.05
     corner = (X["a"] > 0.5) == (X["b"] > 0.5)
     crossed = rng.random(n) < p + np.where(corner, 0.15, -0.15)
-    found = vc.slices(crossed, p, X, event="positive", draws=DRAWS, after="single")
+    found = vc.slices(crossed, p, X, draws=DRAWS, after="single")
     assert found.p_value < 0.05
     assert all(one.depth > 1 for one in found)
 
@@ -222,7 +207,7 @@ def test_slices_are_not_shown_twice():
     X["copy"] = X["a"] + 1e-3 * rng.normal(size=n)
     p = rng.uniform(0.3, 0.7, n)
     y = rng.random(n) < p + 0.25 * (X["a"] > 0.8) - 0.25 * (X["b"] < 0.2)
-    found = vc.slices(y, p, X, event="positive", draws=DRAWS)
+    found = vc.slices(y, p, X, draws=DRAWS)
     masks = [one.mask(X) for one in found]
     assert len(found) >= 2
     assert all(jaccard(a, b) <= 0.5 for k, a in enumerate(masks) for b in masks[:k])
@@ -231,7 +216,7 @@ def test_slices_are_not_shown_twice():
 
 def test_a_sample_is_searched_and_all_rows_are_counted():
     y, p, X, wrong = planted(n=6000, seed=1)
-    found = vc.slices(y, p, X, event="positive", draws=DRAWS, search_rows=3000)
+    found = vc.slices(y, p, X, draws=DRAWS, search_rows=3000)
     assert (found.n, found.n_searched) == (6000, 3000)
     assert found.notes == (
         "A random sample of 3,000 rows was searched; all figures use every row.",
@@ -253,7 +238,7 @@ def test_lazy_rows(library, tmp_path, monkeypatch):
     else:
         data = tmp_path / "rows.parquet"
         pq.write_table(table, data)
-    options = {"event": "positive", "draws": DRAWS, "groups": "unit", "sample_weight": "w"}
+    options = {"draws": DRAWS, "groups": "unit", "sample_weight": "w"}
     names = list(X)
     few = vc.slices("y", "p", names, data=data, **options)
     memory = vc.slices("y", "p", names, data=table, **options)
@@ -273,7 +258,7 @@ def test_lazy_rows(library, tmp_path, monkeypatch):
 def test_identifiers_are_left_out():
     y, p, X, _ = planted()
     X["customer_id"] = np.random.default_rng(0).permutation(10_000)[: len(y)]
-    found = vc.slices("y", "p", data={"y": y, "p": p, **X}, event="positive", draws=DRAWS)
+    found = vc.slices("y", "p", data={"y": y, "p": p, **X}, draws=DRAWS)
     assert [name for name, _ in found.left_out] == ["customer_id"]
     assert found.n_variables == 4
 
@@ -291,7 +276,6 @@ def test_identifiers_are_left_out():
         ),
         ({"most": 0}, "most must be an integer of at least 1; got 0"),
         ({"search_rows": 10}, "search_rows must be an integer of at least 200; got 10"),
-        ({"event": "risk"}, "event must be one of"),
         ({"level": 1.0}, "level must lie between 0 and 1; got 1.0"),
         ({"score": "yes"}, "score must be True or False; got 'yes'"),
         ({"groups": np.zeros(3000)}, "groups has only one group"),
@@ -316,14 +300,14 @@ def test_too_few_rows_and_no_variables():
 
 def test_mask_needs_the_columns_of_the_rule():
     condition = Condition("age", "numeric", low=36.0)
-    one = Slice((condition,), "risk", 2, 0.5, 2.0, 0.4, 0.5, -0.1, -0.2, 0.0, 0.01, -0.1, 1)
+    one = Slice((condition,), "probability", 2, 0.5, 2.0, 0.4, 0.5, -0.1, -0.2, 0.0, 0.01, -0.1, 1)
     with pytest.raises(InputError, match="X: no column 'age' in X"):
         one.mask({"agee": [1.0]})
 
 
 def test_one_variable_and_depth_one():
     y, p, X, _ = planted()
-    found = vc.slices(y, p, {"age": X["age"]}, event="positive", draws=DRAWS)
+    found = vc.slices(y, p, {"age": X["age"]}, draws=DRAWS)
     assert found[0].depth == 1
-    shallow = vc.slices(y, p, X, max_depth=1, event="positive", draws=DRAWS)
+    shallow = vc.slices(y, p, X, max_depth=1, draws=DRAWS)
     assert {one.depth for one in shallow} == {1}

@@ -27,8 +27,8 @@ def simulation():
 
 
 def test_calibrated_models_are_rarely_rejected(simulation, monkeypatch):
-    monkeypatch.setitem(simulation.NULLS, "rare", (1500, 20))
-    found = simulation.null_design("rare", seed=1, n_outcomes=20)
+    monkeypatch.setitem(simulation.NULLS, "rare", (1000, 8))
+    found = simulation.null_design("rare", seed=1, n_outcomes=20, draws=39)
     # 20 tests at 5 % that share their simulated outcomes: 6 or more would be a fault.
     assert (found <= 0.05).sum() < 6
     assert found.mean() > 0.25
@@ -37,7 +37,7 @@ def test_calibrated_models_are_rarely_rejected(simulation, monkeypatch):
 @pytest.mark.parametrize("name", ["average", "single", "groups"])
 def test_known_gaps_and_groups_are_not_slices(name, simulation, monkeypatch):
     monkeypatch.setitem(simulation.NULLS, name, (1000, 8))
-    found = simulation.null_design(name, seed=1, n_outcomes=5)
+    found = simulation.null_design(name, seed=1, n_outcomes=5, draws=39)
     assert (found <= 0.05).sum() < 3
 
 
@@ -52,7 +52,7 @@ def test_planted_slices_are_found_and_covered(depth, simulation):
         inside &= sign * world.X[name] > sign * limit
     rate = simulation.rates(world.s, inside, simulation.signed_gap(rng, world.s, inside, 0.2))
     y = rng.random(len(world)) < rate
-    one = vc.slices(y, world.s, world.X, event="positive", draws=39)[0]
+    one = vc.slices(y, world.s, world.X, draws=39)[0]
     shown = one.mask(world.X)
     assert (shown & inside).sum() / (shown | inside).sum() > 0.6
     assert one.depth <= depth
@@ -69,7 +69,7 @@ def test_a_calibrator_repairs_a_planted_slice(simulation):
     first, last = slice(0, 8000), slice(8000, None)
     X = {name: column[first] for name, column in world.X.items()}
     new = {name: column[last] for name, column in world.X.items()}
-    one = vc.slices(y[first], world.s[first], X, event="positive", draws=39)[0]
+    one = vc.slices(y[first], world.s[first], X, draws=39)[0]
     names = [condition.variable for condition in one.conditions]
     assert set(names) == {"x1", "x7"}
     calibrator = vc.VariableCalibrator().fit(
@@ -82,6 +82,6 @@ def test_a_calibrator_repairs_a_planted_slice(simulation):
     assert before < -0.12
     assert abs(after) < 0.04
     compared = vc.compare(
-        y[last], {"before": world.s[last], "repaired": repaired}, {"slice": mask}, event="positive"
+        y[last], {"before": world.s[last], "repaired": repaired}, {"slice": mask}
     )
     assert "fixed" in repr(compared)

@@ -20,7 +20,7 @@ def world(n=6000, seed=0, gap=lambda u, v: 0.3 * (u - 0.5) * (v - 0.5) * 4):
 
 
 def test_a_saddle_is_found_with_its_signs():
-    found = vc.surface(**world(20_000), event="positive")
+    found = vc.surface(**world(20_000))
     assert found.gap.shape == (24, 24)
     over, under = found.sure == 1, found.sure == -1
     assert over[20:, 20:].mean() > 0.7 and over[:4, :4].mean() > 0.7
@@ -29,7 +29,7 @@ def test_a_saddle_is_found_with_its_signs():
     row, _ = found.worst
     assert {row in range(5), row in range(19, 24)} == {True, False}
     assert found.p_value < 0.01
-    assert "surely off" in found.sentence and "risk too" in found.sentence
+    assert "surely off" in found.sentence and "too high by" in found.sentence
 
 
 @pytest.mark.slow
@@ -46,7 +46,7 @@ def test_the_whole_surface_is_covered(gap):
     covered = 0
     for seed in range(12):
         given = world(10_000, seed, gap)
-        found = vc.surface(**given, event="positive")
+        found = vc.surface(**given)
         place = [np.searchsorted(a.edges[1:-1], given[v], "left") for a, v in
                  ((found.first, "v1"), (found.second, "v2"))]  # fmt: skip
         cell = place[0] * 24 + place[1]
@@ -101,9 +101,8 @@ def test_missing_values_are_a_level_of_their_own():
     assert found.n[-1].sum() == 700
     assert found.first.text(24) == "v1: missing"
     # They borrow nothing from the others: the strip is a smooth of its own gaps.
-    (strip,) = (one for one in (found, *found.others) if one.claim == "risk")
     raw = (given["p"] - given["y"])[:700].mean()
-    smooth = np.average(strip.gap[-1], weights=strip.n[-1])
+    smooth = np.average(found.gap[-1], weights=found.n[-1])
     assert abs(smooth - raw) < 0.02
 
 
@@ -123,10 +122,7 @@ def test_levels_and_dates():
 
 def test_claims_of_two_and_more_classes():
     found = vc.surface(**world())
-    assert {found.claim, found.others[0].claim} == {"risk", "confidence"}
-    assert not vc.surface(**world(), event="correct").others
-    both = vc.surface(**world(), event="classwise")
-    assert {both.claim, both.others[0].claim} == {"class 0", "class 1"}
+    assert found.claim == "probability" and not found.others
     rng = np.random.default_rng(0)
     p = rng.dirichlet([1, 1, 1], 3000)
     y = (rng.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
@@ -141,8 +137,8 @@ def test_groups_widen_the_band():
     unit = np.repeat(np.arange(600), 10)
     for name in given:  # ten copies of every tenth row
         given[name] = np.repeat(given[name][::10], 10)
-    alone = vc.surface(**given, event="positive")
-    grouped = vc.surface(**given, event="positive", groups=unit)
+    alone = vc.surface(**given)
+    grouped = vc.surface(**given, groups=unit)
     wider = (grouped.high - grouped.low)[grouped.judged & alone.judged]
     narrow = (alone.high - alone.low)[grouped.judged & alone.judged]
     assert np.median(wider / narrow) > 1.5
@@ -171,7 +167,6 @@ def test_frames_lazy_rows_and_saved_forms():
         ({"v1": {"x": np.zeros(6000)}, "v2": {"x": np.zeros(6000)}}, "v1 and v2 are both 'x'"),
         ({"v1": np.full(6000, np.nan)}, "'v1' is missing at every row"),
         ({"level": 2}, "level must"),
-        ({"event": "risky"}, "event must be one of"),
         ({"v1": np.zeros(5)}, "lengths differ"),
     ],
 )

@@ -101,7 +101,7 @@ USES = {
     "weights": lambda v: vc.estimate(Y, P, P, sample_weight=v),
 }
 SLOW = {
-    "audit": lambda v: repr(vc.audit(Y, P, {"v": v}, repair=False, include="v")),
+    "audit": lambda v: repr(vc.audit(Y, P, {"v": v}, ladder="none", include="v")),
     "variable": lambda v: (
         vc.VariableCalibrator().fit(P, Y, {"v": v}).predict_proba(P[:9], {"v": v[:9]})
     ),
@@ -239,7 +239,7 @@ def test_extreme_weights_and_values_audit_without_a_warning(y, p, v, weight):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         warnings.simplefilter("ignore", VarcalWarning)
-        found = vc.audit(y, p, {"v": v}, sample_weight=weight, repair=False)
+        found = vc.audit(y, p, {"v": v}, sample_weight=weight, ladder="none")
         assert "nan" not in str(found)
         vc.surface(y, p, v, v[::-1], sample_weight=weight)
 
@@ -272,15 +272,13 @@ def parquet_path(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize("few", [True, False])
 @pytest.mark.parametrize("source", SOURCES)
-def test_columns_that_cannot_be_variables_are_left_out(source, few, parquet_path, monkeypatch):
-    if not few:
-        monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)
+def test_columns_that_cannot_be_variables_are_left_out(source, parquet_path, monkeypatch):
+    monkeypatch.setattr("varcal._engines.protocol.FEW_ROWS", 0)  # the last four in batches
     data = SOURCES[source](parquet_path)
     for use in (
-        lambda **more: vc.audit("y", "p", data=data, repair=False, **more),
-        lambda **more: vc.slices("y", "p", data=data, draws=19, **more),
+        lambda **more: vc.audit("y", "p", data=data, ladder="none", **more),
+        lambda **more: vc.slices("y", "p", data=data, draws=19, max_depth=1, **more),
     ):
         reasons = dict(use().left_out)
         assert {"lists", "structs", "bytes"} <= set(reasons) and "age" not in reasons

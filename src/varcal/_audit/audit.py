@@ -189,7 +189,7 @@ def audit(
     names = [name for name in known if name not in left_out]
     if not names:
         raise all_left_out(left_out)
-    keys = tuple(evidence.audit_keys("audit", pos_label))
+    keys = tuple(evidence.audit_keys(pos_label))
     for name in (protected,) if isinstance(protected, str) else protected:
         if name not in known:
             raise InputError.no_column(str(name), known, "protected")
@@ -214,8 +214,8 @@ def audit(
         targets={one.name: one for one in judged.targets},
         rows=judged.rows,
         places=judged.places,
-        notes=_notes(evidence, judged, sampled=sampled),
-        suspicions=suspicions(evidence, keys[0]),
+        notes=_notes(evidence, judged, keys, sampled=sampled),
+        suspicions=suspicions(evidence, keys[0], left_out),
         left_out=tuple(left_out.items()),
         protected=tuple(name for name in kept if name in names),
         level=level,
@@ -314,8 +314,12 @@ def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predicti
     return replace(rows, variables=tuple(v for v in rows.variables if v.name in names))
 
 
-def _notes(evidence: Evidence, judged: Judged, *, sampled: bool) -> tuple[str, ...]:
+def _notes(
+    evidence: Evidence, judged: Judged, keys: Sequence[int], *, sampled: bool
+) -> tuple[str, ...]:
     notes = []
+    if keys == (CORRECT,):
+        notes.append("Only the top class is judged: the single classes were not collected.")
     if evidence.n_dropped:
         notes.append(f"{evidence.n_dropped:,} rows without an outcome were left out.")
     gaps = [row.variable for row in judged.rows if row.missing > 0]

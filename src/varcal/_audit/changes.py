@@ -29,7 +29,7 @@ class Changes:
     columns : dict of lists
         `variable`, `before`, `after`, `change`, `low`, `high` (interval of the change, which holds
         for all variables at once), `p_adjusted` (p-value of no change, times the number of
-        variables) and `verdict`: "worse", "better", "unchanged" (no change can be shown), "new"
+        variables) and `verdict`: "worse", "better", "no clear change" (none can be shown), "new"
         or "gone".
     level : float
         The level of the intervals: with this probability all of them contain the true change.

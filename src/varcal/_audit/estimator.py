@@ -53,7 +53,7 @@ def audit_estimator(
     >>> seen = X.drop(columns="mean area")
     >>> model = GaussianNB().fit(seen[:300], y[:300])
     >>> found = vc.audit_estimator(model, seen[300:], y[300:], variables=X[["mean area"]][300:])
-    >>> len(found), "mean area" in found.curves
+    >>> len(found), "mean area" in found
     (30, True)
     """
     if not hasattr(model, "classes_"):

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from varcal._arrays import Bools
+from varcal._arrays import Bools, ratio_or_zero
 from varcal._audit.decision import (
     ABOVE,
     BELOW,
@@ -28,7 +29,7 @@ from varcal._evidence.profile import Profile
 from varcal._evidence.sided import merged
 from varcal._inference.cell_law import cell_law
 from varcal._inference.cell_test import cell_test
-from varcal._inference.gap_law import GapLaw
+from varcal._inference.gap_law import GapLaw, gap_interval
 from varcal._inference.measured import LawErrors, gap_law, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
 from varcal._inference.power import minimum_detectable
@@ -111,7 +112,6 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     by_score = measure_and_test(
         evidence, key, None, score, level=level, random_state=settings.random_state
     )
-    law = gap_law(score.coarse)
     n, hits = float(every.n.sum()), overall.accuracy
     events = round(n * min(hits, 1 - hits))
     limit, reason = limit_of(
@@ -120,13 +120,15 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     label = "" if key == CORRECT else str(evidence.label(key))
     two = len(evidence.classes) == 2
     other = str(evidence.classes[1 - key]) if two else f"not {label}"
+    # "all" is the name of both sides together.
+    names = tuple(f"'{one}'" if one == "all" else one for one in (other, label))
     # The interval need not be symmetric: its end towards zero decides.
     reach = overall.gap - overall.low if overall.gap > 0 else overall.high - overall.gap
     error = reach / float(ndtri(0.5 + level / 2))
     return Target(
         name=TOP_CLASS if key == CORRECT else f"P({settings.label} = {label})",
         label=label,
-        sides=(other, label) if len(along) == 2 else (),
+        sides=names if len(along) == 2 else (),
         predicted=overall.confidence,
         observed=overall.accuracy,
         gap=overall.gap,
@@ -134,8 +136,9 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
         gap_high=overall.high,
         p_value=2 * float(ndtr(-abs(overall.gap) / error)) if error > 0 else 1.0,
         by_score=by_score,
-        score=table_of(
-            score.coarse, law.standard_error * law.quantile(level), "positive", level, evidence
+        score=replace(
+            table_of(score.coarse, np.zeros(score.coarse.bins.size), "positive", level, evidence),
+            columns=_columns(score.coarse, level),
         ),
         events=events,
         limit=limit,
@@ -252,10 +255,9 @@ def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along
 
 def _together(several: Sequence[_Along]) -> float:
     """Combine the p-values of targets: the top class counts as much as all classes together."""
-    p = [np.array(one.p_value) for one in several if one.key != CORRECT]
-    together = cauchy(p)
     top = [np.array(one.p_value) for one in several if one.key == CORRECT]
-    return float(cauchy([*top, together]) if top else together)
+    classes = [np.array(one.p_value) for one in several if one.key != CORRECT]
+    return float(cauchy([*top, cauchy(classes)] if classes else top))
 
 
 def _found(
@@ -309,11 +311,10 @@ def _table(
     parts = [("all", whole)]
     if target.sides:
         parts += list(zip(target.sides, tables, strict=True))
-    columns: dict[str, list[object]] = {}
+    columns: dict[str, list[Any]] = {}
     weight = float(whole.total("weight").sum())
     for side, stats in parts:
-        law = gap_law(stats)
-        made = bin_columns(stats, law.quantile(level) * law.standard_error)
+        made = _columns(stats, level)
         made |= {"bin": texts, "share": (stats.total("weight") / weight).tolist()}
         first = ["bin", *(name for name in ("low", "high") if name in made)]
         rest = {name: values for name, values in made.items() if name not in first}
@@ -322,6 +323,15 @@ def _table(
             columns.setdefault(name, []).extend(values)
     made_table = table_of(whole, np.zeros(whole.bins.size), "positive", level, evidence)
     return replace(made_table, columns=columns)
+
+
+def _columns(stats: BinnedStats, level: float) -> dict[str, list[Any]]:
+    """Return the columns of a table of bins, with intervals that hold with few events, too."""
+    law = gap_law(stats)
+    reach = law.quantile(level) * law.standard_error
+    rows = ratio_or_zero(stats.total("weight") ** 2, stats.total("weight2"))
+    low, high = gap_interval(stats.gap, reach, rows, stats.accuracy, level)
+    return bin_columns(stats, reach) | {"gap_low": low.tolist(), "gap_high": high.tolist()}
 
 
 def _ranked(

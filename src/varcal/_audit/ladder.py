@@ -3,34 +3,36 @@
 Four rungs: as it is, a shift of the logit, a curve of the score, and a model of the variables. Each
 is judged on rows that did not fit it. Shift and curve are cross-fitted in five folds and pooled.
 Pooling hides what was learned: the average of pooled rows is always 0, and their error by score
-too small. Both get the variance of learning back (`_pooled_by_score`). Variables are learned from
-one half of the rows and judged by the other, because pooled rows would hide their uneven error.
+too small. Both get the variance of learning back (`_learning`). Variables are learned from each
+half of the rows for the other. Their log-loss is that of all rows; their figures are those of one
+half, because pooled halves hide uneven error, too. With more than two classes, so it is with shift
+and curve. `benchmarks/simulate_ladder.py` measures all of this.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
-from varcal._audit.decision import ABOVE, state_of
-from varcal._audit.record import RARE, AuditRow, Place, Target
+from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target
 from varcal._binning.bins import Bins, joint_index
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.debias import debiased, lower_limit, upper_limit
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, plug_in_mean
-from varcal._inference.measured import LawErrors
+from varcal._inference.measured import LEAST_PART, LawErrors
 from varcal._inference.multiplicity import two_sided_quantile
-from varcal._inference.paired import mean_interval, row_losses
-from varcal._input.events import CORRECT, claim_of, predicted
+from varcal._inference.paired import LEAST, mean_interval, row_losses
+from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
+from varcal._saved.conform import restored
 from varcal._text.html_tables import Shown
 from varcal._text.numbers import interval, percent, points, signed
 from varcal._threads import one_blas_thread
@@ -41,24 +43,36 @@ if TYPE_CHECKING:
 AS_IT_IS, SHIFT, CURVE, VARIABLES = "as it is", "shift", "score curve", "variables"
 RETRAIN = "retrain"
 RUNGS = (AS_IT_IS, SHIFT, CURVE, VARIABLES)
+#: The kinds of figures.
+AVERAGE, BY_SCORE, UNEVEN = "average", "by_score", "uneven"
 #: Folds of the rungs that are pooled.
 N_FOLDS = 5
 #: Bins of the score.
 SCORE_BINS = 10
-#: Rows that the ladder is judged on, a random sample of more; and rows that variables are learned
-#: from. More would take time and change no conclusion.
-MOST_ROWS, LEARN_ROWS = 40_000, 5_000
+#: A predicted side with a smaller share of the rows joins the other, as in an audit.
+LEAST_SIDE = 0.01
+#: Rows that the ladder is judged on, a random sample of more.
+MOST_ROWS = 40_000
+#: Rows that variables are learned from, or more until there are so many events. With 1 % events,
+#: 5,000 rows teach nothing; with common ones, more of them take time and change no conclusion.
+LEARN_ROWS, LEARN_EVENTS = 5_000, 250
 #: The variables rung reads at most this many, those with the largest uneven error.
 MOST_VARIABLES = 30
 #: Below this number of rows, groups or events there is no ladder.
 LEAST_ROWS, LEAST_GROUPS, LEAST_EVENTS = 50, 12, 4
-#: The one-sided level at which a higher rung must predict better to be preferred.
+#: The one-sided level at which a lower rung must be wrong for a higher one to be preferred.
 SURELY = 0.95
+#: The least probability after a repair, in outcomes among all rows that it was learned from.
+FLOOR = 0.1
+#: The largest part of the variance of a bin's gap that learning may explain.
+MOST_LEARNED = 0.95
+#: A shift or curve that leaves this part of an uneven error leaves the evidence for it, too.
+SAME_ERROR = 0.5
 
 
 @dataclass(frozen=True)
 class Left:
-    """The uneven error along one variable that is left after a repair."""
+    """A figure that is left after a repair, with its interval."""
 
     value: float
     low: float
@@ -81,12 +95,13 @@ class Rung:
     uneven : dict of Left
         The uneven error along each variable, with intervals for all variables at once.
     log_loss, accuracy : float
-        On the rows that all rungs are compared on.
+        Over all rows.
     above : bool
-        Whether a figure is shown above the limit: its interval excludes 0 and its estimate is
-        above the limit.
+        Whether the average or the error by score is surely above the limit, or an uneven error is
+        surely not 0 and above the limit as estimated.
     better : str
-        A higher rung that predicts surely better, by an amount that matters; or empty.
+        A higher rung that predicts better by what matters, where this one is surely wrong; or
+        empty.
     n_learned : int
         The rows that it was learned from.
     """
@@ -134,15 +149,16 @@ class Ladder(Shown):
     digits : int
         The decimals of points.
     n_rows : int
-        The rows that shift and curve are judged on; variables are on half of them.
+        The rows that the ladder is judged on; the figures of variables are those of one half.
     sampled : bool
         Whether these are a random sample of the audited rows.
     steps : dict of float
         For "shift" with two classes: the number that is added to the logit.
     after : dict of list
-        What the model says after the repair that suffices, for each row of each variable's table.
+        What the model says after the repair that suffices, for each row of each variable's table
+        (0 without rows); empty with more than two classes.
     places_after : list of float
-        The same for the places of the audit; "all rows" first.
+        By how much that repair changes what the model says, over all rows and at each place.
     """
 
     rungs: tuple[Rung, ...]
@@ -151,9 +167,9 @@ class Ladder(Shown):
     digits: int
     n_rows: int
     sampled: bool
-    steps: dict[str, float]
-    after: dict[str, list[float]]
-    places_after: list[float]
+    steps: dict[str, float] = field(default_factory=dict)
+    after: dict[str, list[float]] = field(default_factory=dict)
+    places_after: list[float] = field(default_factory=list)
 
     @property
     def suffices(self) -> str:
@@ -182,39 +198,32 @@ class Ladder(Shown):
 
     def to_frame(self) -> Any:
         """Return one row per rung, as a pandas frame."""
-        return frame_of(self._columns(), None)
-
-    def _columns(self) -> dict[str, list[Any]]:
-        worst = [rung.worst for rung in self.rungs]
-        names = ("average", "average_low", "average_high", "by_score", "by_score_low")
-        more = ("by_score_high", "log_loss", "accuracy", "above", "better", "n_learned")
-        return {
-            "rung": [rung.name for rung in self.rungs],
-            **{name: [getattr(rung, name) for rung in self.rungs] for name in (*names, *more)},
-            "uneven": [left.value for _, left in worst],
-            "uneven_low": [left.low for _, left in worst],
-            "uneven_high": [left.high for _, left in worst],
-            "along": [name for name, _ in worst],
-            "suffices": [rung.suffices for rung in self.rungs],
-        }
+        plain = [name for name in Rung.__dataclass_fields__ if name not in ("name", "uneven")]
+        columns: dict[str, list[Any]] = {"rung": [rung.name for rung in self.rungs]}
+        columns |= {name: [getattr(rung, name) for rung in self.rungs] for name in plain}
+        columns["along"] = [rung.worst[0] for rung in self.rungs]
+        for name, end in (("uneven", "value"), ("uneven_low", "low"), ("uneven_high", "high")):
+            columns[name] = [getattr(rung.worst[1], end) for rung in self.rungs]
+        return frame_of(columns | {"suffices": [rung.suffices for rung in self.rungs]}, None)
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        worst = [rung.worst for rung in self.rungs]
-        digits = self.digits
-        columns = {
-            "repair": [rung.name for rung in self.rungs],
-            "average": [signed(rung.average, digits) for rung in self.rungs],
-            "by score": [points(rung.by_score, digits) for rung in self.rungs],
-            "largest uneven error": [
-                f"{points(left.value, digits)} ({interval(left.low, left.high, digits)})"
-                for _, left in worst
-            ],
-            "along": [name for name, _ in worst],
-            "log-loss": [f"{rung.log_loss:.4f}" for rung in self.rungs],
-            "right": [percent(rung.accuracy) for rung in self.rungs],
-            "suffices": ["yes" if rung.suffices else "" for rung in self.rungs],
-        }
-        head = f"Repair it needs: {self.advice}" if self.rungs[0].above else "No repair is needed"
+        columns: dict[str, list[str]] = {}
+        for rung in self.rungs:
+            along, left = rung.worst
+            ends = interval(left.low, left.high, self.digits)
+            shown = {
+                "repair": rung.name,
+                "average": signed(rung.average, self.digits),
+                "by score": points(rung.by_score, self.digits),
+                "largest uneven error": f"{points(left.value, self.digits)} ({ends})",
+                "along": along,
+                "log-loss": f"{rung.log_loss:.4f}",
+                "right": percent(rung.accuracy),
+                "suffices": "yes" if rung.suffices else "",
+            }
+            columns = {name: [*columns.get(name, []), text] for name, text in shown.items()}
+        needed = self.advice != AS_IT_IS
+        head = f"Repair it needs: {self.advice}" if needed else "No repair is needed"
         return (
             head,
             columns,
@@ -227,138 +236,153 @@ class Ladder(Shown):
             vars(rung) | {"uneven": {name: vars(left) for name, left in rung.uneven.items()}}
             for rung in self.rungs
         ]
-        after = {name: [_none(one) for one in values] for name, values in self.after.items()}
-        places = [_none(one) for one in self.places_after]
-        return vars(self) | {"rungs": rungs, "after": after, "places_after": places}
+        return vars(self) | {"rungs": rungs}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
         """Return the ladder that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "a ladder")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Ladder:
         rungs = tuple(
             Rung(**one | {"uneven": {name: Left(**left) for name, left in one["uneven"].items()}})
             for one in data["rungs"]
         )
-        after = {name: [_number(one) for one in values] for name, values in data["after"].items()}
-        places = [_number(one) for one in data["places_after"]]
-        return cls(**{**data, "rungs": rungs, "after": after, "places_after": places})
+        return cls(**{**data, "rungs": rungs})
 
     def _check_saved(self) -> None:
-        """Raise ValueError unless the rungs are the known ones, with variables."""
+        """Raise ValueError unless the rungs are the known ones, all with the same variables."""
         names = [rung.name for rung in self.rungs]
         if names != list(RUNGS[: len(names)]) or not names:
             raise ValueError("the rungs are not the known ones")
-        if any(not rung.uneven or not math.isfinite(rung.log_loss) for rung in self.rungs):
-            raise ValueError("a rung has no variables or no log-loss")
-
-
-def _none(value: float) -> float | None:
-    return None if value != value else value
-
-
-def _number(value: float | None) -> float:
-    return math.nan if value is None else value
+        if not {rung.better for rung in self.rungs} <= {"", *names}:
+            raise ValueError("the rung that is better is not one of them")
+        variables = set(self.rungs[0].uneven)
+        if not variables or any(set(rung.uneven) != variables for rung in self.rungs):
+            raise ValueError("the rungs do not have the same variables")
+        numbers = [one for rung in self.rungs for one in vars(rung).values() if type(one) is float]
+        lefts = [left for rung in self.rungs for left in rung.uneven.values()]
+        numbers += [one for left in lefts for one in vars(left).values()]
+        numbers += [self.limit, self.matters, *self.steps.values(), *self.places_after]
+        numbers += [one for says in self.after.values() for one in says]
+        if not all(abs(one) <= LARGEST for one in numbers):
+            raise ValueError("a figure of a rung is missing or too large")
+        if not 0 <= self.digits <= MOST_DIGITS or self.n_rows < 1:
+            raise ValueError("the digits or the rows are not counts")
 
 
 @dataclass(frozen=True, eq=False)
 class _Way:
-    """The rows of a ladder, and where each is along every variable."""
+    """The rows of a ladder, what is judged, and the bin of each row along every variable."""
 
     rows: Predictions
-    keys: tuple[int, ...]
+    keys: Sequence[int]
     targets: tuple[Target, ...]
     bins: Mapping[str, Bins]
     index: Mapping[str, Ints]
     level: float
 
+    @property
+    def two(self) -> bool:
+        """Whether there are two classes; shift and curve are then pooled."""
+        return len(self.rows.classes) == 2
+
     def take(self, part: Ints) -> _Way:
         index = {name: where[part] for name, where in self.index.items()}
         return replace(self, rows=self.rows.take(part), index=index)
 
-    def with_p(self, p: Floats) -> Predictions:
-        return replace(self.rows, p=p)
+    def mean(self, values: Floats, level: float = 0.5) -> tuple[float, float, float]:
+        """Return the mean of values of the rows, with its interval."""
+        return mean_interval(values, self.rows.weight, self.rows.groups, level)
 
 
-@one_blas_thread()
-def climb(
-    rows: Predictions,
-    audit: Audit,
+def climber(
+    rows: Callable[[], Predictions | None],
     keys: Sequence[int],
     bins: Mapping[str, Bins],
     *,
-    top: str = VARIABLES,
-    n_all: int | None = None,
-    random_state: int = 0,
-) -> tuple[Ladder | None, str]:
-    """Judge every rung.
+    top: str | None,
+    n_all: int,
+    random_state: int,
+) -> Callable[[Audit], tuple[Ladder | None, str]]:
+    """Return what judges the ladder of an audit, or says why there is none, when it is asked for.
 
     Parameters
     ----------
-    rows : Predictions
-        The rows of the audit, or a sample of them, with the variables that it judged.
-    audit : Audit
-        The audit: its figures are those of the first rung.
+    rows : callable
+        Finds the rows of the audit, or a sample of them, with the variables that it judged.
     keys : sequence of int
         The keys of the targets.
     bins : mapping of Bins
         The bins of each variable.
-    top : str
-        The highest rung.
-    n_all : int, optional
-        The number of rows of the audit, if these are a sample of them.
+    top : str or None
+        The highest rung; None for no ladder.
+    n_all : int
+        The number of rows of the audit.
     random_state : int
         Seed of folds and halves.
-
-    Returns
-    -------
-    Ladder or None, and if None the reason
     """
-    rng = np.random.default_rng(random_state)
-    if len(rows) > MOST_ROWS:
-        rows = rows.take(np.sort(rng.permutation(len(rows))[:MOST_ROWS]))
-    rows = replace(rows, n_dropped=0)
-    reason = _obstacle(rows)
-    if reason:
-        return None, reason
-    index = {one.name: joint_index(bins[one.name], [one]) for one in rows.variables}
-    targets = tuple(audit.targets.values())
-    way = _Way(rows, tuple(keys), targets, bins, index, audit.level)
-    folds = _parts(rows, N_FOLDS, rng)
-    halves = _parts(rows, 2, rng)
-    learn = np.sort(rng.permutation(np.flatnonzero(halves == 0))[:LEARN_ROWS])
+
+    def find(audit: Audit) -> tuple[Ladder | None, str]:
+        if top is None:
+            return None, "it was not asked for"
+        given = rows()
+        if given is None:
+            return None, "it needs the rows, and only their sums are in memory"
+        rng = np.random.default_rng(random_state)
+        sampled = min(len(given), MOST_ROWS) < n_all
+        if len(given) > MOST_ROWS:
+            given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
+        if given.weight is not None:
+            given = given.take(given.weight > 0)
+        if len(given.classes) == 2 and given.p.ndim == 2:
+            given = replace(given, p=given.p[:, 1])
+        if reason := _obstacle(given):
+            return None, reason
+        index = {one.name: joint_index(bins[one.name], [one]) for one in given.variables}
+        way = _Way(given, keys, tuple(audit.targets.values()), bins, index, audit.level)
+        return _climb(way, audit, top, sampled, rng), ""
+
+    return find
+
+
+@one_blas_thread()
+def _climb(way: _Way, audit: Audit, top: str, sampled: bool, rng: np.random.Generator) -> Ladder:
+    """Judge every rung up to the highest one."""
+    rows = way.rows
+    folds, halves = _parts(rows, N_FOLDS, rng), _parts(rows, 2, rng)
     judged = np.flatnonzero(halves == 1)
-    wanted = RUNGS[: RUNGS.index(top) + 1]
-    made = {AS_IT_IS: rows.p}
+    allowed = [row.variable for row in audit.rows if row.variable not in audit.protected]
+    made = {AS_IT_IS: np.asarray(rows.p, dtype=np.float64)}
     figures = {AS_IT_IS: _first(audit)}
-    two = len(rows.classes) == 2
-    for name in wanted[1:3]:
-        if two:
-            made[name] = _pooled(name, rows, folds)
-            figures[name] = _pooled_figures(name, way, made[name])
+    for name in RUNGS[1 : RUNGS.index(top) + 1]:
+        read = allowed[:MOST_VARIABLES] if name == VARIABLES else []
+        if way.two and name != VARIABLES:
+            made[name] = _held_out(name, rows, folds, read, rng)
+            figures[name] = _figures(way, made[name], name, figures[AS_IT_IS])
         else:
-            made[name] = _halved(name, rows, learn, judged, ())
+            made[name] = _held_out(name, rows, halves, read, rng)
             figures[name] = _figures(way.take(judged), made[name][judged])
-    if VARIABLES in wanted:
-        read = _read(audit, rows)
-        made[VARIABLES] = _halved(VARIABLES, rows, learn, judged, read)
-        figures[VARIABLES] = _figures(way.take(judged), made[VARIABLES][judged])
-    common = judged if VARIABLES in wanted or not two else np.arange(len(rows))
-    ladder = _ladder(way, made, figures, common, len(learn), n_all or len(rows))
-    return _with_after(ladder, audit, way, made, common), ""
+    return _with_after(_ladder(way, made, figures, sampled), audit, way, made)
 
 
 def _obstacle(rows: Predictions) -> str:
     """Return why no repair can be judged, or an empty text."""
     if len(rows) < LEAST_ROWS:
         return f"it needs {LEAST_ROWS} rows; there are {len(rows)}"
-    counted = rows.y if rows.weight is None else rows.y[rows.weight > 0]
-    events = len(counted) - int(np.bincount(counted).max())
+    events = _events(rows)
     if events < LEAST_EVENTS:
         return f"it needs {LEAST_EVENTS} rows of a second class; there are {events}"
-    if rows.groups is not None:
-        n_groups = len(np.unique(rows.groups))
-        if n_groups < LEAST_GROUPS:
-            return f"it needs {LEAST_GROUPS} groups; there are {n_groups}"
+    n_groups = LEAST_GROUPS if rows.groups is None else len(np.unique(rows.groups))
+    if n_groups < LEAST_GROUPS:
+        return f"it needs {LEAST_GROUPS} groups; there are {n_groups}"
     return ""
+
+
+def _events(rows: Predictions) -> int:
+    """Return the number of rows that are not of the most frequent class."""
+    return len(rows) - int(np.bincount(rows.y).max())
 
 
 def _parts(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
@@ -372,136 +396,139 @@ def _parts(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
     return (rng.permutation(len(units)) % many)[of_row]
 
 
-def _calibrator(name: str, two: bool) -> Any:
-    from varcal.calibrators import (  # noqa: PLC0415  loads scikit-learn
-        BetaCalibrator,
-        DirichletCalibrator,
-        ShiftCalibrator,
-        VariableCalibrator,
-    )
+def _held_out(
+    name: str, rows: Predictions, parts: Ints, read: Sequence[str], rng: np.random.Generator
+) -> Floats:
+    """Return the probabilities of each part after a repair that is learned from the others.
 
-    if name == VARIABLES:
-        return VariableCalibrator()
-    return (
-        ShiftCalibrator() if name == SHIFT else BetaCalibrator() if two else DirichletCalibrator()
-    )
-
-
-def _held_out(name: str, learn: Predictions, held: Predictions) -> Floats:
-    """Return probabilities of some rows after a repair learned from others.
-
-    None is nearer to 0 or 1 than a tenth of one outcome in all rows that were learned from,
-    unless it was before: a curve of few events may say exactly 0.
+    With two classes none is nearer to 0 or 1 than `FLOOR` outcomes in all rows that were learned
+    from, unless it was before: a curve of few events may say exactly 0.
     """
     from varcal.calibrators._interface.held_out import calibrate_held_out  # noqa: PLC0415
 
-    if len(np.unique(learn.y)) < 2:
-        return held.p
-    made = calibrate_held_out(_calibrator(name, len(learn.classes) == 2), learn, held)
-    if held.p.ndim > 1:
-        return made
-    floor = 0.1 / (len(learn) + 1)
-    return np.clip(made, np.minimum(floor, held.p), np.maximum(1 - floor, held.p))
-
-
-def _without_variables(rows: Predictions, read: Sequence[str] = ()) -> Predictions:
-    return replace(rows, variables=tuple(one for one in rows.variables if one.name in read))
-
-
-def _pooled(name: str, rows: Predictions, folds: Ints) -> Floats:
-    """Return every row's probability after a repair learned from the other folds."""
-    plain = _without_variables(rows)
+    kept = replace(rows, variables=tuple(one for one in rows.variables if one.name in read))
     made = np.array(rows.p, dtype=np.float64)
-    for fold in range(N_FOLDS):
-        held = folds == fold
-        if held.any():
-            made[held] = _held_out(name, plain.take(~held), plain.take(held))
+    for part in np.unique(parts):
+        held, learn = parts == part, np.flatnonzero(parts != part)
+        if name == VARIABLES:
+            learn = np.sort(rng.permutation(learn)[: _most_learned(rows)])
+        if len(np.unique(rows.y[learn])) < 2:
+            continue
+        calibrator = _calibrator(name, len(rows.classes))
+        answer = calibrate_held_out(calibrator, kept.take(learn), kept.take(held))
+        if answer.ndim == 1:
+            floor, before = FLOOR / len(learn), made[held]
+            answer = np.clip(answer, np.minimum(floor, before), np.maximum(1 - floor, before))
+        made[held] = answer
     return made
 
 
-def _halved(name: str, rows: Predictions, learn: Ints, judged: Ints, read: Sequence[str]) -> Floats:
-    """Return the probabilities of the judged half; those of other rows stay."""
-    kept = _without_variables(rows, read)
-    made = np.array(rows.p, dtype=np.float64)
-    made[judged] = _held_out(name, kept.take(learn), kept.take(judged))
-    return made
+def _most_learned(rows: Predictions) -> int:
+    """Return how many rows variables are learned from, at most."""
+    return max(LEARN_ROWS, LEARN_EVENTS * len(rows) // _events(rows))
 
 
-def _read(audit: Audit, rows: Predictions) -> list[str]:
-    """Return the columns that the variables rung may read."""
-    known = {one.name for one in rows.variables}
-    ranked = [row.variable for row in audit.rows if row.variable in known]
-    return [name for name in ranked if name not in audit.protected][:MOST_VARIABLES]
+def _calibrator(name: str, n_classes: int) -> Any:
+    from varcal import calibrators as known  # noqa: PLC0415  loads scikit-learn
+
+    if name == CURVE:
+        return known.BetaCalibrator() if n_classes == 2 else known.DirichletCalibrator()
+    return known.ShiftCalibrator() if name == SHIFT else known.VariableCalibrator()
 
 
 # ------------------------------------------------------------------ figures
 
-Figures = dict[str, Any]
+
+@dataclass(frozen=True)
+class _Figure:
+    """One figure of one target; `along` is empty for the average and the error by score."""
+
+    kind: str
+    along: str
+    left: Left
+    limit: float
+
+    @property
+    def is_above(self) -> bool:
+        """Whether it is shown above the limit.
+
+        An average or an error by score has to be surely above it: a smaller one that matters
+        shows as a gain of the repair. An uneven error may need more rows to be learned than to be
+        seen: it has to be surely not 0, and above the limit as estimated.
+        """
+        if self.kind == UNEVEN:
+            return self.left.low > 0 and self.left.value > self.limit
+        return max(self.left.low, -self.left.high) > self.limit
+
+    @property
+    def size(self) -> tuple[bool, float]:
+        """What the most important of several targets has most of."""
+        surely = max(self.left.low, -self.left.high) > self.limit
+        return surely, abs(self.left.value) / max(self.limit, 1e-9)
 
 
-def _first(audit: Audit) -> Figures:
+def _first(audit: Audit) -> list[_Figure]:
     """Return the figures of the first rung, which are those of the audit."""
-    average = max(audit.targets.values(), key=lambda one: abs(one.gap) / max(one.limit, 1e-9))
-    score = max(
-        audit.targets.values(), key=lambda one: one.by_score.debiased / max(one.limit, 1e-9)
-    )
-    return {
-        "average": (average.gap, average.gap_low, average.gap_high),
-        "by_score": (score.by_score.debiased, score.by_score.low, score.by_score.high),
-        "uneven": {
-            row.variable: Left(row.uneven.debiased, row.low, row.high) for row in audit.rows
-        },
-    }
+    found = []
+    for one in audit.targets.values():
+        score, gap = one.by_score, Left(one.gap, one.gap_low, one.gap_high)
+        found.append(_Figure(AVERAGE, "", gap, one.limit))
+        found.append(_Figure(BY_SCORE, "", Left(score.debiased, score.low, score.high), one.limit))
+    for row in audit.rows:
+        for own in row.figures:
+            left = Left(own.uneven.debiased, own.low, own.high)
+            found.append(_Figure(UNEVEN, row.variable, left, audit.targets[own.target].limit))
+    return found
 
 
-def _figures(way: _Way, p: Floats) -> Figures:
-    """Return the figures of probabilities for rows that did not fit them."""
-    rows, level = way.with_p(p), way.level
-    average, by_score = [], []
+def _figures(
+    way: _Way, p: Floats, pooled: str = "", first: Sequence[_Figure] = ()
+) -> list[_Figure]:
+    """Return the figures of probabilities for rows that did not fit them.
+
+    `pooled` names a rung whose fits have learned from all of these rows, each from other folds.
+    Where it leaves an uneven error of the `first` rung that is surely not 0, so is what is left:
+    the audit's test of it is finer than the interval.
+    """
+    rows = replace(way.rows, p=p)
+    found = []
+    sure = {one.along: one.left.value for one in first if one.kind == UNEVEN and one.left.low > 0}
     for key, target in zip(way.keys, way.targets, strict=True):
         claim = claim_of(rows, key)
-        gap = claim.score - claim.hit
-        middle, low, high = mean_interval(gap, rows.weight, rows.groups, level)
-        average.append((middle, low, high, target.limit))
-        law = law_of_sides([_score_sums(claim.score, claim.hit, rows)])
-        (one,) = LawErrors.of([law]).measured(level)
-        by_score.append((one.debiased, one.low, one.high, target.limit))
-    return {
-        "average": max(average, key=lambda one: abs(one[0]) / max(one[3], 1e-9))[:3],
-        "by_score": max(by_score, key=lambda one: one[0] / max(one[3], 1e-9))[:3],
-        "uneven": _uneven(way, rows),
-    }
-
-
-def _uneven(way: _Way, rows: Predictions) -> dict[str, Left]:
-    """Return the uneven error along every variable, with intervals for all at once."""
-    n = len(way.index)
-    best: dict[str, tuple[float, Left]] = {}
-    for key, target in zip(way.keys, way.targets, strict=True):
-        claim = claim_of(rows, key)
+        bins = _score_bins(claim.score)
+        law = law_of_sides(_cell_sums(bins, SCORE_BINS, None, claim, rows))
+        average = Left(*way.mean(claim.score - claim.hit, way.level))
+        if pooled:
+            learned = _learning(pooled, claim_of(way.rows, key).score, claim, bins, rows)
+            # A fit that is judged has learned from all folds but one.
+            reach = law.quantile(way.level) * math.sqrt(learned[-1] * N_FOLDS / (N_FOLDS - 1))
+            average = Left(average.value, average.value - reach, average.value + reach)
+            by_score = _pooled_by_score(law, learned[:-1], way.level)
+        else:
+            (one,) = LawErrors.of([law]).measured(way.level)
+            by_score = Left(one.debiased, one.low, one.high)
+        found.append(_Figure(AVERAGE, "", average, target.limit))
+        found.append(_Figure(BY_SCORE, "", by_score, target.limit))
         side = None if key == CORRECT else predicted(rows, key)
         laws = [
-            law_of_sides(
-                _cell_sums(where, way.bins[name].size, side, claim.score, claim.hit, rows),
-                center=True,
-            )
+            law_of_sides(_cell_sums(where, way.bins[name].size, side, claim, rows), center=True)
             for name, where in way.index.items()
         ]
-        errors = LawErrors.of(laws)
-        strict = 1 - (1 - way.level) / n
-        values = [one.debiased for one in errors.measured(way.level)]
-        lows = errors.low(1 - (1 - way.level) / (n * len(way.keys)))
-        for name, value, low, high in zip(
-            way.index, values, lows, errors.high(strict), strict=True
-        ):
-            size = value / max(target.limit, 1e-9)
-            if name not in best or size > best[name][0]:
-                best[name] = size, Left(value, min(low, value), high)
-    return {name: left for name, (_, left) in best.items()}
+        errors, alpha = LawErrors.of(laws), (1 - way.level) / len(laws)
+        measured = errors.measured(1 - alpha)
+        # Only lower limits pay for the choice of the target, as in an audit.
+        several = len(way.keys) > 1
+        lows = errors.low(1 - alpha / len(way.keys)) if several else [one.low for one in measured]
+        for name, one, low in zip(way.index, measured, lows, strict=True):
+            if one.debiased > SAME_ERROR * sure.get(name, math.inf):
+                low = max(low, LEAST_PART * one.debiased)
+            left = Left(one.debiased, low, one.high)
+            found.append(_Figure(UNEVEN, name, left, target.limit))
+    return found
 
 
 def _cell_sums(
-    index: Ints, size: int, side: Bools | None, score: Floats, hit: Bools, rows: Predictions
+    index: Ints, size: int, side: Bools | None, claim: Claim, rows: Predictions
 ) -> list[ErrorSums]:
     """Return the sums of the cells of each predicted side; a side with few rows joins the other."""
     sides = 1
@@ -509,7 +536,9 @@ def _cell_sums(
         index, sides = index + size * side, 2
     bucket, n_buckets = buckets(rows.unit)
     cell = index if bucket is None else index + sides * size * bucket
-    sums = ErrorSums.from_rows(cell, score, hit, rows.weight, n_bins=sides * size * n_buckets)
+    sums = ErrorSums.from_rows(
+        cell, claim.score, claim.hit, rows.weight, n_bins=sides * size * n_buckets
+    )
     shape = (sides, size) if bucket is None else (n_buckets, sides, size)
     fields = {name: value.reshape(shape) for name, value in vars(sums).items()}
     return [
@@ -518,267 +547,160 @@ def _cell_sums(
     ]
 
 
-#: A predicted side with a smaller share of the rows joins the other, as in an audit.
-LEAST_SIDE = 0.01
-
-
 def _score_bins(score: Floats) -> Ints:
     """Return the bin of each row, of about equal size, over the score."""
     cuts = np.unique(np.quantile(score, np.linspace(0, 1, SCORE_BINS + 1)[1:-1]))
     return np.searchsorted(cuts, score, side="left")
 
 
-def _score_sums(score: Floats, hit: Bools, rows: Predictions) -> ErrorSums:
-    return _cell_sums(_score_bins(score), SCORE_BINS, None, score, hit, rows)[0]
+def _sums(index: Ints, values: Floats, size: int = 0) -> Floats:
+    """Return the sums of values, or of the columns of a matrix, by index."""
+    if values.ndim == 1:
+        return np.asarray(np.bincount(index, values, size), dtype=np.float64)
+    return np.stack([_sums(index, column, size) for column in values.T], axis=1)
 
 
-def _pooled_figures(name: str, way: _Way, p: Floats) -> Figures:
-    """Return the figures of pooled probabilities, with the variance of learning added."""
-    rows = way.with_p(p)
-    (key,) = way.keys
-    claim = claim_of(rows, key)
-    features = _features(name, claim_of(way.rows, key).score)
+def _learning(name: str, before: Floats, claim: Claim, bins: Ints, rows: Predictions) -> Floats:
+    r"""Return how much the gap of each score bin, and last the average, varies by learning.
+
+    A fit with features :math:`\phi` (1 for a shift; 1, ln p and ln(1 − p) for a curve) has
+    coefficients with the covariance :math:`C = A^{-1} (\sum u u^\top) A^{-1}`, where
+    :math:`A = \sum w q (1 - q) \phi \phi^\top` and u is the sum of :math:`w (y - q) \phi` in a
+    group, or of a row. A bin's gap varies by :math:`J_b C J_b^\top`, where :math:`J_b` is its
+    mean of :math:`q (1 - q) \phi`.
+    """
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    spread = (weight * claim.score * (1 - claim.score))[:, None] * features
-    learned = np.linalg.pinv(features.T @ spread)
-    inflate = _design_effect(claim.score - claim.hit, rows)
-    loading = spread.sum(0) / weight.sum()
-    reach = two_sided_quantile(way.level) * math.sqrt(
-        max(float(loading @ learned @ loading) * inflate, 0.0)
+    features = np.ones((len(rows), 1))
+    if name == CURVE:
+        p = np.clip(before, 1e-12, 1 - 1e-12)
+        features = np.stack([features[:, 0], np.log(p), np.log1p(-p)], axis=1)
+    slope = claim.score * (1 - claim.score)
+    spread = (weight * slope)[:, None] * features
+    # Scores of exactly 0 and 1 do not enter a fit.
+    scatter = (weight * (claim.hit - claim.score) * (slope > 0))[:, None] * features
+    if rows.groups is not None:
+        scatter = _sums(rows.groups, scatter)
+    inverse = np.linalg.pinv(features.T @ spread)
+    learned = inverse @ (scatter.T @ scatter) @ inverse
+    by_bin = ratio_or_zero(
+        _sums(bins, spread, SCORE_BINS), _sums(bins, weight, SCORE_BINS)[:, None]
     )
-    index = _score_bins(claim.score)
-    share = np.bincount(index, weight, SCORE_BINS)
-    by_bin = np.stack([np.bincount(index, column, SCORE_BINS) for column in spread.T], axis=1)
-    by_bin = ratio_or_zero(by_bin, share[:, None])
-    return {
-        "average": (0.0, -reach, reach),
-        "by_score": _pooled_by_score(
-            law_of_sides([_score_sums(claim.score, claim.hit, rows)]),
-            by_bin @ learned @ by_bin.T * inflate,
-            way.level,
-        ),
-        "uneven": _uneven(way, rows),
-    }
+    means = np.vstack([by_bin, spread.sum(0) / weight.sum()])
+    return np.maximum(((means @ learned) * means).sum(axis=1), 0.0)
 
 
-def _features(name: str, score: Floats) -> Floats:
-    """Return the columns of the logit whose coefficients a rung learns."""
-    ones = np.ones_like(score)
-    if name == SHIFT:
-        return ones[:, None]
-    p = np.clip(score, 1e-12, 1 - 1e-12)
-    return np.stack([ones, np.log(p), np.log1p(-p)], axis=1)
+def _pooled_by_score(law: GapLaw, learned: Floats, level: float) -> Left:
+    r"""Return the error by score of a repair whose fits have seen all rows.
 
-
-def _design_effect(gap: Floats, rows: Predictions) -> float:
-    """Return by how much the variance of a mean grows because rows are in groups."""
-    if rows.groups is None:
-        return 1.0
-    by_row = mean_interval(gap, rows.weight, None, 0.95)
-    by_group = mean_interval(gap, rows.weight, rows.groups, 0.95)
-    return max(((by_group[2] - by_group[0]) / max(by_row[2] - by_row[0], 1e-12)) ** 2, 1.0)
-
-
-def _pooled_by_score(law: GapLaw, learning: Floats, level: float) -> tuple[float, float, float]:
-    r"""Return the error by score of a repair that was learned from as many rows.
-
-    Gaps of pooled rows vary by :math:`\Sigma - JCJ^\top`, because the fit has followed the
-    outcomes. What they show is debiased with that. The repair as it is learned from all rows is
-    off by more: by the variance :math:`JCJ^\top` of what it learned.
+    Gaps of pooled rows vary by less than independent ones, :math:`\Sigma - JCJ^\top`, because
+    the fits have followed the outcomes. What they show is debiased with that. Each fit is off by
+    more, by the variance :math:`JCJ^\top` of what it learned.
     """
     size = np.diagonal(law.cov)
-    left = np.clip(np.diagonal(learning), 0.0, 0.95 * size)
-    scale = np.sqrt(ratio_or_zero(size - left, size))
-    pooled = replace(law, cov=law.cov * np.outer(scale, scale))
-    pooled = replace(pooled, null_cov=law.null_cov * np.outer(scale, scale))
-    middle = debiased(pooled)
-    ends = lower_limit(pooled, level, middle), upper_limit(pooled, level, middle)
-    sd = np.sqrt(left)
-    learner = replace(law, cov=np.diag(left))
+    learned = np.minimum(learned, MOST_LEARNED * size)
+    scale = np.sqrt(ratio_or_zero(size - learned, size))
+    shrink = np.outer(scale, scale)
+    shown = replace(law, cov=law.cov * shrink, null_cov=law.null_cov * shrink)
+    middle = debiased(shown)
+    ends = lower_limit(shown, level, middle), upper_limit(shown, level, middle)
     shape = np.sign(law.gap) * np.maximum(np.abs(law.gap), 0.5 * law.standard_error)
     shape = ratio_or_zero(shape, (law.share * np.abs(shape)).sum())
-
-    def total(theta: Floats) -> float:
-        return float(plug_in_mean(learner, shape, np.atleast_1d(theta))[0])
-
-    spread = math.sqrt(max(1 - 2 / math.pi, 0.0)) * float(np.sqrt((law.share**2 * sd**2).sum()))
-    z = two_sided_quantile(level)
-    low = max(total(ends[0]) - z * spread, 0.0) if ends[0] > 0 else 0.0
-    return total(middle), low, total(ends[1]) + z * spread
+    of_fit = replace(law, cov=np.diag(learned))
+    value, low, high = plug_in_mean(of_fit, shape, np.array([middle, *ends]))
+    # The absolute values of independent normal errors vary by 1 − 2/π of their variance.
+    spread = math.sqrt((1 - 2 / math.pi) * float((law.share**2 * learned).sum()))
+    reach = two_sided_quantile(level, law.df) * spread
+    return Left(float(value), max(float(low) - reach, 0.0) if ends[0] > 0 else 0.0, high + reach)
 
 
 # ------------------------------------------------------------------ the rule
 
 
 def _ladder(
-    way: _Way,
-    made: Mapping[str, Floats],
-    figures: Mapping[str, Figures],
-    common: Ints,
-    n_learned: int,
-    n_all: int,
+    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, Sequence[_Figure]], sampled: bool
 ) -> Ladder:
-    rows, target = way.rows, way.targets[0]
-    limit = min(one.limit for one in way.targets)
-    y = np.asarray(rows.y, dtype=np.intp)
-    losses = {name: row_losses(p, y) for name, p in made.items()}
-    share = np.bincount(y, rows.weight, len(rows.classes))
-    share = share / share.sum()
-    spread = float((share * (1 - share)).max())
-    matters = target.limit**2 / (2 * spread) if spread else 0.0
-    two = len(rows.classes) == 2
-    every = np.arange(len(rows))
+    """Compare the rungs, each with all higher ones."""
+    rows, limits = way.rows, [one.limit for one in way.targets]
+    losses = {name: row_losses(p, rows.y) for name, p in made.items()}
+    shares = [way.mean((rows.y == k) * 1.0)[0] for k in range(len(rows.classes))]
+    matters = limits[0] ** 2 / (2 * max(share * (1 - share) for share in shares))
 
-    def gain(lower: str, higher: str) -> tuple[float, float]:
-        """Return the mean gain in log-loss, and its one-sided lower limit."""
-        on = common if higher == VARIABLES or not two else every
-        change = (losses[lower]["log-loss"] - losses[higher]["log-loss"])[on]
-        weight = None if rows.weight is None else rows.weight[on]
-        groups = None if rows.groups is None else rows.groups[on]
-        mean, low, _ = mean_interval(change, weight, groups, 2 * SURELY - 1)
-        return mean, low
+    def is_better(higher: str, lower: str) -> bool:
+        """Whether a rung gains what matters where the lower one is surely wrong.
 
-    rungs = []
-    names = list(made)
+        The gain in log-loss plus the divergence of the higher from the lower rung has the mean 0
+        if the lower one is right. That is a score test in the direction of the higher rung, and
+        about twice as many standard errors from 0 as the gain alone.
+        """
+        gain = losses[lower]["log-loss"] - losses[higher]["log-loss"]
+        wrong = gain + _divergence(made[lower], made[higher])
+        return way.mean(wrong, 2 * SURELY - 1)[1] > 0 and way.mean(gain)[0] >= matters
+
+    names, rungs = list(made), []
     for k, name in enumerate(names):
-        one = figures[name]
-        better = ""
-        for higher in names[k + 1 :]:
-            mean, low = gain(name, higher)
-            if low > 0 and mean >= matters:
-                better = higher
-                break
-        mean = {
-            metric: mean_interval(
-                losses[name][metric][common],
-                None if rows.weight is None else rows.weight[common],
-                None,
-                way.level,
-            )[0]
-            for metric in ("log-loss", "accuracy")
-        }
-        shown = [one["average"], one["by_score"]]
-        shown += [(left.value, left.low, left.high) for left in one["uneven"].values()]
-        above = any(
-            abs(value) > limit and (low > 0 or high < 0) for value, low, high in shown
-        ) or any(state_of(low, high, limit) == ABOVE for _, low, high in shown)
+        found: dict[tuple[str, str], list[_Figure]] = {}
+        for one in figures[name]:
+            found.setdefault((one.kind, one.along), []).append(one)
+        left = {key: max(several, key=lambda one: one.size).left for key, several in found.items()}
+        average, by_score = left[AVERAGE, ""], left[BY_SCORE, ""]
+        n_half = min(len(rows) // 2, _most_learned(rows) if name == VARIABLES else len(rows))
         rungs.append(
             Rung(
-                name,
-                *one["average"],
-                *one["by_score"],
-                one["uneven"],
-                mean["log-loss"],
-                mean["accuracy"],
-                above,
-                better,
-                0 if k == 0 else n_learned if name == VARIABLES or not two else len(rows),
+                name=name,
+                average=average.value,
+                average_low=average.low,
+                average_high=average.high,
+                by_score=by_score.value,
+                by_score_low=by_score.low,
+                by_score_high=by_score.high,
+                uneven={along: one for (kind, along), one in left.items() if kind == UNEVEN},
+                log_loss=way.mean(losses[name]["log-loss"])[0],
+                accuracy=way.mean(losses[name]["accuracy"])[0],
+                above=any(one.is_above for one in figures[name]),
+                better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
+                n_learned=0 if k == 0 else len(rows) if way.two and name != VARIABLES else n_half,
             )
         )
-    rare = any(min(one.observed, 1 - one.observed) < RARE for one in way.targets)
-    return Ladder(
-        rungs=tuple(rungs),
-        limit=limit,
-        matters=matters,
-        digits=max(target.digits, 2 if rare and two else 1),
-        n_rows=len(rows),
-        sampled=len(rows) < n_all,
-        steps={},
-        after={},
-        places_after=[],
-    )
+    digits = max(one.digits for one in way.targets)
+    return Ladder(tuple(rungs), min(limits), matters, digits, len(rows), sampled)
 
 
-def _with_after(
-    ladder: Ladder, audit: Audit, way: _Way, made: Mapping[str, Floats], common: Ints
-) -> Ladder:
+def _divergence(p: Floats, q: Floats) -> Floats:
+    """Return the divergence of q from p: the log-loss that q adds to each row if p is right."""
+    if p.ndim == 1:
+        p, q = (np.stack([1 - one, one], axis=1) for one in (p, q))
+    return np.asarray((p * np.log(np.maximum(p, LEAST) / np.maximum(q, LEAST))).sum(axis=1))
+
+
+def _with_after(ladder: Ladder, audit: Audit, way: _Way, made: Mapping[str, Floats]) -> Ladder:
     """Add what the model says after the advised repair, along each variable and at each place."""
-    steps: dict[str, float] = {}
-    rows = way.rows
-    two = len(rows.classes) == 2
-    if two and SHIFT in made:
-        fitted = _calibrator(SHIFT, two)
-        from varcal.calibrators._interface.held_out import calibrate_held_out  # noqa: PLC0415
+    rows, key = way.rows, way.keys[0]
+    if not way.two:
+        return ladder
+    weight = np.ones(len(rows)) if rows.weight is None else rows.weight
+    fitted = _calibrator(SHIFT, 2).fit(rows.p, rows.y, sample_weight=weight / weight.mean())
+    ladder = replace(ladder, steps={SHIFT: float(fitted.shift_) * (1 if key == 1 else -1)})
+    if ladder.suffices == AS_IT_IS:
+        return ladder
+    now, then = (claim_of(replace(rows, p=p), key).score for p in (rows.p, made[ladder.suffices]))
+    change, side = weight * (then - now), predicted(rows, key)
+    every = np.ones_like(side)
 
-        plain = _without_variables(rows)
-        calibrate_held_out(fitted, plain, plain.take(np.arange(1)))
-        sign = 1.0 if way.keys[0] == 1 else -1.0
-        steps[SHIFT] = sign * float(np.ravel(fitted.shift_)[0])
-    name = ladder.advice if ladder.advice != RETRAIN else ladder.suffices
-    if not two or name == AS_IT_IS:
-        return replace(ladder, steps=steps)
-    (key,) = way.keys
-    on = common if name == VARIABLES else np.arange(len(rows))
-    before, after = (claim_of(way.with_p(p), key).score[on] for p in (rows.p, made[name]))
-    weight = np.ones(len(on)) if rows.weight is None else rows.weight[on]
-    side = predicted(rows, key)[on]
-    change = weight * (after - before)
+    def at(place: Place) -> Bools:
+        where = way.index[place.variable]
+        inside = (where >= place.first_bin) & (where <= place.last_bin)
+        return inside & (side == (place.side == audit.target.sides[1])) if place.side else inside
 
-    def moved(mask: Bools) -> float:
-        total = float(weight[mask].sum())
-        return float(change[mask].sum()) / total if total else math.nan
+    def moved(cell: Ints, size: int, part: Bools) -> Floats:
+        return ratio_or_zero(*(_sums(cell[part], one[part], size) for one in (change, weight)))
 
-    by_row = {
-        row.variable: _moved_along(row, audit.target.sides, way, on, side, change, weight)
-        for row in audit.rows
-        if row.variable in way.index
-    }
-    return replace(
-        ladder,
-        steps=steps,
-        after=by_row,
-        places_after=[
-            moved(np.ones(len(on), dtype=bool)),
-            *(moved(_mask(place, audit.target.sides, way, on, side)) for place in audit.places),
-        ],
-    )
-
-
-def _mask(place: Place, sides: Sequence[str], way: _Way, on: Ints, side: Bools) -> Bools:
-    index = way.index[place.variable][on]
-    inside = (index >= place.first_bin) & (index <= place.last_bin)
-    return inside if not place.side else inside & (side == (place.side == sides[1]))
-
-
-def _moved_along(
-    row: AuditRow,
-    sides: Sequence[str],
-    way: _Way,
-    on: Ints,
-    side: Bools,
-    change: Floats,
-    weight: Floats,
-) -> list[float]:
-    """Return what the model says after the repair, for each row of the variable's table."""
-    index, size = way.index[row.variable][on], way.bins[row.variable].size
-    moved: list[float] = []
-    parts: list[Bools | slice] = [slice(None)]
-    if len(row.table) > size:
-        parts += [~side, side]
-    for part in parts:
-        total = np.bincount(index[part], weight[part], size)
-        moved += ratio_or_zero(np.bincount(index[part], change[part], size), total).tolist()
-    says = row.table.columns["predicted"]
-    return [float(a + b) for a, b in zip(says, moved, strict=True)]
-
-
-def climber(
-    rows: Callable[[], Predictions | None],
-    keys: Sequence[int],
-    bins: Mapping[str, Bins],
-    *,
-    top: str | None,
-    n_all: int,
-    random_state: int,
-) -> Callable[[Audit], tuple[Ladder | None, str]]:
-    """Return what judges the ladder of an audit when it is first asked for."""
-
-    def find(audit: Audit) -> tuple[Ladder | None, str]:
-        if top is None:
-            return None, "it was not asked for"
-        given = rows()
-        if given is None:
-            return None, "it needs the rows, and only their sums are in memory"
-        return climb(given, audit, keys, bins, top=top, n_all=n_all, random_state=random_state)
-
-    return find
+    after = {}
+    for row in audit.rows:
+        says = np.nan_to_num(np.array(row.table.columns["predicted"], dtype=np.float64))
+        where, size = way.index[row.variable], way.bins[row.variable].size
+        parts = [every, ~side, side][: len(says) // size]
+        steps = [moved(where, size, part) for part in parts]
+        after[row.variable] = (says + np.concatenate(steps)).tolist()
+    masks = [every, *(at(place) for place in audit.places)]
+    places = [float(moved(np.zeros_like(rows.y), 1, mask)[0]) for mask in masks]
+    return replace(ladder, after=after, places_after=places)

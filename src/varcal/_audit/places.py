@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.record import Place
@@ -14,7 +13,7 @@ from varcal._binning.bins import LevelBins, coarse_index
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
 from varcal._inference.cell_law import part_of
-from varcal._inference.gap_law import GapLaw
+from varcal._inference.gap_law import GapLaw, gap_interval
 from varcal._measures.regions import value_label
 from varcal._text.edges import edge_texts
 
@@ -30,8 +29,6 @@ SAME_VALUE = 1e-9
 #: A place where the model is better than on average is named only if no place where it is worse
 #: has this part of its clarity: readers ask where it is wrong.
 WORSE_FIRST = 0.3
-#: With fewer events or non-events than this, the interval of a place is at least the exact one.
-FEW_EVENTS = 20
 
 
 @dataclass(frozen=True)
@@ -143,8 +140,8 @@ class Places:
         weight = float((self.weights * cells).sum())
         predicted = float((self.scores * cells).sum()) / weight
         effective = weight**2 / float((self.squares * cells).sum())
-        reach = self.law.quantile(self.level)
-        low, high = place_interval(gap, se, effective, predicted - gap, reach, self.level)
+        reach = se * self.law.quantile(self.level)
+        ends = gap_interval(gap, reach, effective, predicted - gap, self.level)
         text, label = self._texts(bins)
         return Place(
             variable=self.whole.name,
@@ -155,8 +152,8 @@ class Places:
             predicted=predicted,
             observed=predicted - gap,
             gap=gap,
-            low=low,
-            high=high,
+            low=float(ends[0]),
+            high=float(ends[1]),
             n=n,
             share=share,
             worse=worse,
@@ -193,7 +190,8 @@ class Places:
         """Return the first and the last value of neighbouring bins, from the fine cells.
 
         They are the mean values of the first and the last cell. Where cells are as wide as bins,
-        or a bin is a single cell, they are its edges, unless all its values are the same.
+        or a bin is a single cell, they are its edges, unless all its values are the same; or
+        the first and the last whole number inside if all values are whole.
         """
         stats = self.whole.fine
         merged = coarse_index(stats.bins, self.whole.coarse.bins)
@@ -206,31 +204,15 @@ class Places:
         mean = np.clip(stats.total("x")[ends] / weight[ends], below, above)
         if stats.bins != self.whole.coarse.bins and ends[0] < ends[1]:
             return mean
+        total = stats.total("x")[weight > 0]
+        if self.whole.kind == "numeric" and np.array_equal(total, np.round(total)):
+            cuts = [stats.bins.low - 1, *stats.bins.cuts, stats.bins.high]  # type: ignore[union-attr]
+            whole = np.array([np.floor(cuts[ends[0]]) + 1, np.floor(cuts[ends[1] + 1])])
+            if np.isfinite(whole).all() and whole[0] <= whole[1]:
+                return whole
         same = np.isclose(mean, below, SAME_VALUE, 0) | np.isclose(mean, above, SAME_VALUE, 0)
         wide = np.array([below[0], above[1]])
         return np.where(same | ~np.isfinite(wide), mean, wide)
-
-
-def place_interval(
-    gap: float, se: float, n: float, observed: float, reach: float, level: float
-) -> tuple[float, float]:
-    """Return an interval of a gap that also holds with few events.
-
-    It is gap ± reach · se. With fewer than 20 events or non-events it is widened to the exact
-    interval of the rate (Clopper and Pearson), which a single row cannot make narrow.
-
-    >>> low, high = place_interval(-0.999, 0.03, 1, 1.0, 3.0, 0.999)
-    >>> low, high > 0
-    (-1.0, True)
-    """
-    low, high = gap - reach * se, gap + reach * se
-    events = n * min(max(observed, 0.0), 1.0)
-    if min(events, n - events) < FEW_EVENTS:
-        tail = (1 - level) / 2
-        least = float(betaincinv(events, n - events + 1, tail)) if events > 0 else 0.0
-        most = float(betaincinv(events + 1, n - events, 1 - tail)) if events < n else 1.0
-        low, high = min(low, gap + observed - most), max(high, gap + observed - least)
-    return max(low, -1.0), min(high, 1.0)
 
 
 def _without_unit(low: str, high: str) -> str:

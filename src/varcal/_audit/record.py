@@ -29,8 +29,8 @@ def measured_of(data: Mapping[str, Any]) -> Measured:
 
 #: The name of the target "the predicted class is right", with more than two classes.
 TOP_CLASS = "top class"
-#: A figure of a saved record is a share, or missing.
-_LARGEST = 1e3
+#: No figure of a saved record is larger, and none has more decimals.
+LARGEST, MOST_DIGITS = 1e3, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +88,10 @@ class Target:
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares."""
         figures = (self.predicted, self.observed, self.gap, self.gap_low, self.gap_high, self.limit)
-        if not all(abs(figure) <= _LARGEST for figure in figures) or self.events < 0:
+        if not all(abs(figure) <= LARGEST for figure in figures) or self.events < 0:
             raise ValueError("a figure of a target is missing or too large")
+        if not 0 <= self.limit <= 1 or len(self.sides) not in (0, 2) or "all" in self.sides:
+            raise ValueError("the limit or the sides of a target are not valid")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -193,8 +195,10 @@ class Place:
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         figures = (self.predicted, self.observed, self.gap, self.low, self.high, self.share)
-        if any(abs(figure) > _LARGEST for figure in figures) or self.n < 0:
+        if any(abs(figure) > LARGEST for figure in figures) or self.n < 0:
             raise ValueError("a figure of a place is too large, or its rows are negative")
+        if not 0 <= self.first_bin <= self.last_bin:
+            raise ValueError("the bins of a place are not in order")
 
 
 @dataclass(frozen=True)
@@ -324,10 +328,12 @@ class AuditRow(Shown):
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         figures = [self.missing, *(end for one in self.figures for end in (one.low, one.high))]
-        if any(abs(figure) > _LARGEST for figure in figures):
+        if any(abs(figure) > LARGEST for figure in figures):
             raise ValueError("a figure of a variable is too large")
         if self.verdict not in VERDICTS or "side" not in self.table.columns:
             raise ValueError("a row has an unknown verdict, or a table without sides")
+        if not 1 <= self.rank_low <= self.rank_high:
+            raise ValueError("the ranks of a row are not in order")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""

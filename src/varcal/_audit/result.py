@@ -248,16 +248,39 @@ class Audit:
             raise ValueError("the audit has no variables or no targets")
         if not 0 < self.level < 1 or min(self.n_rows, self.n_bins) < 1 or self.n_dropped < 0:
             raise ValueError("the level, the rows or the bins are not valid")
-        names = [row.variable for row in self.rows]
-        if len(set(names)) < len(names):
+        rows = {row.variable: row for row in self.rows}
+        if len(rows) < len(self.rows):
             raise ValueError("a variable is listed twice")
         if any(name != one.name for name, one in self.targets.items()):
             raise ValueError("a target has another name")
-        named = [one.target for row in self.rows for one in row.figures]
+        named = {one.target for row in self.rows for one in row.figures}
         places = (*self.places, *(place for row in self.rows for place in row.places))
-        named += [place.target for place in places]
-        if not set(named) <= set(self.targets):
+        if not named | {place.target for place in places} <= set(self.targets):
             raise ValueError("a row or a place has an unknown target")
+        size = {}
+        for name, row in rows.items():
+            parts = ("all", *self.targets[row.target].sides)
+            size[name] = len(row.table) // len(parts)
+            columns = row.table.columns
+            if columns["side"] != [part for part in parts for _ in range(size[name])]:
+                raise ValueError("the sides of a table are not those of its target")
+            if columns["bin"] != columns["bin"][: size[name]] * len(parts):
+                raise ValueError("the bins of a table are not the same on each side")
+        for place in places:
+            if place.variable not in rows or place.last_bin >= size[place.variable]:
+                raise ValueError("a place is not along a variable of the audit")
+            if place.side not in ("", *self.targets[place.target].sides):
+                raise ValueError("a place has an unknown side")
+        ladder, _ = vars(self).get("_climbed", (None, ""))
+        if ladder is None:
+            return
+        if set(ladder.rungs[0].uneven) != set(rows):
+            raise ValueError("the ladder has other variables")
+        if any(name not in rows or len(says) != len(rows[name].table)
+               for name, says in ladder.after.items()):
+            raise ValueError("the ladder has other bins")
+        if len(ladder.places_after) not in (0, 1 + len(self.places)):
+            raise ValueError("the ladder has other places")
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Audit:

@@ -86,10 +86,12 @@ class Group:
         The difference of the two as they are shown, and its interval.
     sure : bool
         Whether the interval excludes 0.
+    words : tuple of str
+        What a gap above and below zero is called: too high, too low.
     after : float or None
         The difference after the advised repair.
-    ratio : float
-        Observed over expected events.
+    events, expected : float
+        Rows with the outcome, and how many the model expects.
     """
 
     name: Sentence
@@ -100,8 +102,10 @@ class Group:
     low: float
     high: float
     sure: bool
+    words: tuple[str, str]
     after: float | None
-    ratio: float
+    events: float
+    expected: float
 
 
 @dataclass(frozen=True)
@@ -194,8 +198,13 @@ def screen_of(audit: Audit, ladder: Ladder | None) -> Screen:
 def name_of(target: Target) -> Sentence:
     """Name a target; the label comes from the data."""
     if target.name == TOP_CLASS:
-        return Sentence.of("the predicted class")
+        return Sentence.of("the probability of the predicted class")
     return Sentence.of(Named(cut(target.name)))
+
+
+def sides_of(target: str) -> tuple[str, str]:
+    """Return what gaps above and below zero are called."""
+    return ("too sure", "not sure enough") if target == TOP_CLASS else ("too high", "too low")
 
 
 def side_of(gap: float, target: str = "") -> str:
@@ -204,9 +213,7 @@ def side_of(gap: float, target: str = "") -> str:
     >>> side_of(0.1), side_of(-0.1), side_of(0.1, "top class")
     ('too high', 'too low', 'too sure')
     """
-    if target == TOP_CLASS:
-        return "too sure" if gap > 0 else "not sure enough"
-    return "too high" if gap > 0 else "too low"
+    return sides_of(target)[gap <= 0]
 
 
 def place_name(place: Place) -> Sentence:
@@ -355,12 +362,14 @@ class _Writer:
         verdict = self.audit.verdict
         if verdict == CANNOT_TELL:
             return Sentence.of(self.too_few(), " ", self.overall(), ".")
-        parts: list[Sentence | str] = [self.overall(), self.score_words(), ". "]
+        said = [Sentence.of(self.overall(), self.score_words(), ".")]
         if verdict == FINE:
-            return Sentence.of(*parts, self.ruled_out())
-        if verdict == WATCH:
-            return Sentence.of(*parts, self.unclear())
-        return Sentence.of(*parts, self.off(), self.after_words())
+            said.append(self.ruled_out())
+        elif verdict == WATCH:
+            said.append(self.unclear())
+        else:
+            said += [one for one in (self.off(), self.after_words()) if one]
+        return Sentence.of(said[0], *(part for one in said[1:] for part in (" ", one)))
 
     def overall(self) -> Sentence:
         says, happens = (
@@ -388,21 +397,28 @@ class _Writer:
             return Sentence()
         also = "also " if self.average == ABOVE else ""
         first = above[0]
-        size = f"{self.points(first.uneven.debiased)} points"
+        of: Sentence | str = ""
+        if len(self.audit.targets) > 1:
+            of = Sentence.of(" of ", name_of(self.audit.targets[first.target]))
+        size = Sentence.of(f"{self.points(first.uneven.debiased)} points", of)
         once = " once that is taken off" if self.average == ABOVE else ""
         start = "But along " if self.average != ABOVE else "Along "
         if many == 1:
             return Sentence.of(
                 start,
                 StrongName(cut(first.variable)),
-                f" it is {also}unevenly off{once}: by {size}. ",
+                f" it is {also}unevenly off{once}: by ",
+                size,
+                ".",
             )
         return Sentence.of(
             start,
             Strong(f"{len(above)} of {count(many, 'variable')}"),
             f" it is {also}surely off by more than {self.limit} points{once}, most along ",
             StrongName(cut(first.variable)),
-            f": {size}. ",
+            ": ",
+            size,
+            ".",
         )
 
     def after_words(self) -> Sentence:
@@ -459,6 +475,9 @@ class _Writer:
             )
         most = max(self.found, key=lambda row: row.uneven.debiased)
         size = f"{self.points(most.uneven.debiased)} points ({self.interval(most.low, most.high)})"
+        if len(self.audit.rows) == 1:
+            name = StrongName(cut(most.variable))
+            return Sentence.of("Along ", name, f" there is uneven error: {size}.")
         return Sentence.of(
             "Along ",
             Strong(f"{len(self.found)} of {count(len(self.audit.rows), 'variable')}"),
@@ -489,7 +508,7 @@ class _Writer:
             Strong(f"errors of up to {self.points(self.largest())} points"),
             where,
             f" cannot be excluded; about {count(self.rows_needed(), 'row')} would show "
-            f"{self.limit}.{few}",
+            f"{self.limit} points.{few}",
         )
 
     def rows_needed(self) -> int:
@@ -532,7 +551,10 @@ class _Writer:
     def group(
         self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
     ) -> Group:
-        low, high = (one.gap_low, one.gap_high) if isinstance(one, Target) else (one.low, one.high)
+        if isinstance(one, Target):
+            low, high, n, target = one.gap_low, one.gap_high, self.audit.n_rows, one.name
+        else:
+            low, high, n, target = one.low, one.high, one.n, one.target
         after = None
         if shift is not None and shift == shift:
             after = difference(one.predicted + shift, one.observed, self.digits)
@@ -545,8 +567,10 @@ class _Writer:
             low=low,
             high=high,
             sure=low > 0 or high < 0,
+            words=sides_of(target),
             after=after,
-            ratio=one.observed / one.predicted if one.predicted else float("nan"),
+            events=n * one.observed,
+            expected=n * one.predicted,
         )
 
     def groups_note(self) -> Sentence:
@@ -555,7 +579,7 @@ class _Writer:
             return Sentence.of(f"{many} hold for all groups searched.")
         if self.found:
             return Sentence.of("No single group is certain to differ from the average.")
-        return Sentence.of("No group shows evidence of error.")
+        return Sentence.of("No group shows evidence of an error of its own.")
 
     def steps(self) -> tuple[Step, ...]:
         if self.ladder is None:
@@ -593,6 +617,13 @@ class _Writer:
         )
 
     def limit_words(self) -> Sentence:
+        limits = [one.limit for one in self.audit.targets.values()]
+        if min(limits) < max(limits):
+            least, most = limit_text(min(limits)), limit_text(max(limits))
+            return Sentence.of(
+                f"Limits {least} to {most} points, each class by its own rate; repairs are judged "
+                f"by {least}."
+            )
         reason = self.target.limit_reason
         if reason == "the default" and self.target.name != TOP_CLASS:
             fifth = 0.2 * min(self.target.observed, 1 - self.target.observed)
@@ -605,6 +636,8 @@ class _Writer:
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
         rows = f"Judged on{sample} {count(self.ladder.n_rows, 'row')} that did not fit each repair"
+        if self.audit.verdict not in (REPAIR, WATCH):
+            return Sentence.of(f"{rows}.")
         rule = (
             "advised: the first that leaves nothing above the limit and that no later one surely "
             "beats"
@@ -709,12 +742,12 @@ class _Writer:
         )
         title = f"Repair: {name}" if self.advice else "Find out which repair it needs"
         if not self.advice:
-            line = Code("audit.ladder", command="varcal audit …")
+            line = Code("vc.audit(…).ladder", command="varcal audit …")
         return Todo(title, Sentence.of(self.about_repair(name), line))
 
     def about_repair(self, name: str) -> Sentence:
         if not self.advice:
-            return Sentence.of("What a shift, a score curve and the variables would leave: ")
+            return Sentence.of("From the rows: what a shift, a score curve, the variables leave. ")
         steps = self.ladder.steps if self.ladder is not None else {}
         if name == SHIFT and SHIFT in steps:
             size = decimals(abs(steps[SHIFT]), 2)

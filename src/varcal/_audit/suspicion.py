@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 
 import numpy as np
 
@@ -26,10 +27,22 @@ COPIED_ROWS, COPIES, MANY_VALUES, MANY_COLUMNS = 50_000, 0.05, 50, 2
 #: the average the largest may have, and the standard errors from which correlation is sure: with
 #: shocks of 5 points a day, 90 days and 9,000 rows 188 of 200 draws, without them none.
 UNITS, ROWS_EACH, LARGEST, SURE = 20, 3.0, 10.0, 6.0
+#: Bins of the score whose average gap is no correlation of rows.
+SCORE_BINS = 20
 
 
-def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[str, ...]:
-    """Return a sentence for each suspicion; `key` is the first target."""
+def suspicions(evidence: Evidence, key: int, left_out: Collection[str]) -> tuple[str, ...]:
+    """Return a sentence for each suspicion.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        The rows or their sums.
+    key : int
+        The first target.
+    left_out : collection of str
+        Columns that are not audited, such as identifiers: these may be units of rows.
+    """
     found = []
     if key != CORRECT:
         area, events = _area(evidence.profile(key, None).fine)
@@ -45,7 +58,8 @@ def suspicions(evidence: Evidence, key: int, in_sample: bool = False) -> tuple[s
             )
     if isinstance(evidence, InMemory):
         rows = evidence.predictions
-        found += [*_copies(rows), *([] if evidence.grouped else _correlated(rows, key))]
+        # Copies are correlated, too.
+        found += _copies(rows) or ([] if evidence.grouped else _correlated(rows, key, left_out))
     return tuple(found)
 
 
@@ -87,14 +101,21 @@ def _copies(rows: Predictions) -> list[str]:
     ]
 
 
-def _correlated(rows: Predictions, key: int) -> list[str]:
+def _correlated(rows: Predictions, key: int, left_out: Collection[str]) -> list[str]:
     """Say that rows of the same day, store or the like are correlated."""
     claim = claim_of(rows, key)
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
     error = claim.score - claim.hit
-    error = error - np.average(error, weights=weight)
+    # What the score alone explains is taken off: it would vary with whatever the score follows.
+    cuts = np.unique(np.quantile(claim.score, np.linspace(0, 1, SCORE_BINS + 1)[1:-1]))
+    at = np.searchsorted(cuts, claim.score)
+    total = np.bincount(at, weight)
+    error = error - (np.bincount(at, weight * error) / np.maximum(total, 1e-300))[at]
     best, which = SURE, ""
     for variable in rows.variables:
+        # A number that is audited may have sharp effects of its own, which the audit shows.
+        if variable.kind in ("numeric", "duration") and variable.name not in left_out:
+            continue
         units = _units(variable)
         z = -math.inf if units is None else _together(error * weight, units, variable.kind)
         if z > best:
@@ -102,8 +123,8 @@ def _correlated(rows: Predictions, key: int) -> list[str]:
     if not which:
         return []
     return [
-        f"Rows with the same {which} are correlated: their outcomes are off together, beyond what "
-        f"its neighbours show. Intervals are then too narrow; name the column as groups."
+        f"Rows with the same {which} are correlated: their outcomes are off together, more than "
+        "chance allows. Intervals are then too narrow; name the column as groups."
     ]
 
 

@@ -15,7 +15,7 @@ from varcal._evidence.plan import MOST_FINE_CLASSES, BinPlan, opened, plan_of
 from varcal._evidence.question import BinOptions, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.tally import Wanted
-from varcal._input.events import AUDIT_EVENTS
+from varcal._input.events import COLLECTED_EVENTS
 from varcal._input.frames import Table
 from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
@@ -127,7 +127,7 @@ def make_bins(
     score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
     for event in chosen:
-        check_choice("events", event, AUDIT_EVENTS)
+        check_choice("events", event, COLLECTED_EVENTS)
         sided = event in ("both", "classwise")
         question = Question(options, event, pos_label, score=score, sided=sided)
         question.keys(found)

@@ -157,29 +157,30 @@ class CollectedEvidence(Collected, Evidence):
             raise self._not_collected(event, known)
         return keys
 
-    def audit_keys(self, event: str, pos_label: Hashable = None) -> list[int]:
-        """Return the keys of the claims that an audit judges."""
-        pos_label = self.pos_label if pos_label is None else pos_label
-        keys = audit_keys(self.classes, event, pos_label)
-        if event not in ("audit", "both", "classwise"):
-            return self.keys(event, pos_label)
+    def audit_keys(self, pos_label: Hashable = None) -> list[int]:
+        """Return the keys of the claims that an audit judges.
+
+        With more than two classes that is the top class alone if no other was collected.
+        """
+        keys = audit_keys(self.classes, "audit", self.pos_label)
+        about = [key for key in keys if key != CORRECT]
         scores = {key for key, names in self._tables if not names}
-        about = {key for key in keys if key != CORRECT}
-        if not (self._sided.issuperset(about) and scores.issuperset(keys)):
-            raise self._not_collected(event, {key for key, _ in self._tables})
-        return keys
+        if self._sided.issuperset(about) and scores.issuperset(keys):
+            return keys
+        if CORRECT in keys and CORRECT in scores:
+            return [CORRECT]
+        label = self.classes[about[0]]
+        raise InputError(
+            f"P({self.plan.roles.y} = {label}) was not collected by predicted side",
+            'choose the bins with events=["both"], the default',
+            argument="y",
+        )
 
     def _not_collected(self, event: str, known: set[int]) -> InputError:
         shown = ["correct" if key == CORRECT else repr(self.classes[key]) for key in known]
         hint = "name it when the bins are chosen: make_bins(…, events=[…])"
         if len(self.classes) == 2 and 0 not in known and event != "correct":
             hint = 'choose the bins for both classes: make_bins(…, events=["both", "classwise"])'
-        if event == "audit":
-            raise InputError(
-                "what an audit needs was not collected; collected were " + ", ".join(sorted(shown)),
-                "choose the bins for audits, as make_bins() does by default",
-                argument="y",
-            )
         return InputError(
             f'event="{event}" was not collected; collected were {", ".join(sorted(shown))}',
             hint,

@@ -114,9 +114,9 @@ class Evidence(ABC):
         """Return the keys of the claims of an event."""
         return claim_keys(self.classes, event, pos_label)
 
-    def audit_keys(self, event: str, pos_label: Hashable = None) -> list[int]:
+    def audit_keys(self, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims that an audit judges."""
-        return audit_keys(self.classes, event, pos_label)
+        return audit_keys(self.classes, "audit", pos_label)
 
     def label(self, key: int) -> Hashable:
         """Return the class that a claim is about, or None."""

@@ -1,4 +1,4 @@
-"""Tests of whether the gap is zero, or constant, along a variable, for independent rows."""
+"""The test of whether the gap is zero along a variable, for independent rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,6 @@ def calibration_test(
     coarse: ErrorSums,
     fine: ErrorSums | None = None,
     *,
-    constant: bool = False,
     merge: Ints | None = None,
     rows: ScoredRows | None = None,
     placed: ArrayLike | None = None,
@@ -44,24 +43,18 @@ def calibration_test(
     :math:`2 \operatorname{tr}(AV)^2 + \sum_i \kappa_i a_i^2`, where :math:`\kappa_i` is the
     fourth cumulant of a Bernoulli row; this term matters if outcomes are sparse.
 
-    With ``constant=True`` the hypothesis is "the gap is the same everywhere along v". The
-    overall gap is then projected out of both statistics, and the variances account for it
-    (:func:`constant_gap_moments`).
-
     Parameters
     ----------
     coarse, fine : ErrorSums
         Sums over the bins of v. Without ``fine`` (if v has no order) the second test is that of
-        the overall gap; with ``constant`` there is no second test then.
-    constant : bool
-        Whether to test that the gap is constant instead of zero.
+        the overall gap.
     merge : array of int, optional
         The coarse bin of each fine cell (for sums without leading axes). If it is given, hits are
         simulated if some bin is sparse and the p-value is below `SIMULATE_BELOW`. The result is
         then the rank of the p-value among those of the simulated hits.
     rows : ScoredRows, optional
-        The rows behind the sums. If there are at most 10,000 of them and not ``constant``, hits
-        are simulated by row, and otherwise by cell.
+        The rows behind the sums. If there are at most 10,000 of them, hits are simulated by row,
+        and otherwise by cell.
     placed : array of bool, optional
         Which fine cells are ordered along v (the cell of missing values is not).
     seed : int
@@ -85,18 +78,16 @@ def calibration_test(
     >>> bool(calibration_test(cells, cells) < 1e-4)
     True
     """
-    forms = quadratic_forms(coarse, fine, constant=constant, placed=placed)
-    sums = [coarse.error] + (
-        [fine.error if fine is not None else coarse.error] if len(forms) > 1 else []
-    )
+    forms = quadratic_forms(coarse, fine, placed=placed)
+    sums = [coarse.error, coarse.error if fine is None else fine.error]
     p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
     if p.ndim or p >= SIMULATE_BELOW or not is_sparse(coarse):
         return p
-    draws = 0 if constant or rows is None else draws_for(rows)
+    draws = 0 if rows is None else draws_for(rows)
     if rows is not None and draws:
         null = simulate(rows, forms, draw_hits(rows.score, draws, seed))
     elif merge is not None:
-        we = draw_cells(coarse if fine is None else fine, MOST_DRAWS, seed, constant=constant)
+        we = draw_cells(coarse if fine is None else fine, MOST_DRAWS, seed)
         bins = np.stack([we[:, merge == b].sum(1) for b in range(coarse.n.shape[-1])], axis=1)
         null = cauchy([form.p_value(x) for form, x in zip(forms, (bins, we), strict=False)])
     else:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cache
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import fdtrc
@@ -41,7 +40,6 @@ def cluster_test(
     fine: BinnedStats,
     placed: Bools | None,
     *,
-    constant: bool = False,
     seed: int = 0,
 ) -> float:
     r"""Return the p-value of "calibrated with respect to v" for rows in groups.
@@ -59,63 +57,24 @@ def cluster_test(
         Tables by bucket of groups.
     placed : array of bool or None
         Which fine cells are ordered along v; None if v has no order.
-    constant : bool
-        Whether to test that the gap is constant instead of zero.
     seed : int
         Seed of the random signs.
     """
-    parts = [_contributions(coarse, None, constant)]
+    parts = [_contributions(coarse, None)]
     if placed is not None:
-        parts.append(_contributions(fine, placed, constant))
+        parts.append(_contributions(fine, placed))
     return hotelling_test(parts, seed)
 
 
-def hotelling_test(contributions: list[Floats], seed: int = 0) -> float:
+def hotelling_test(contributions: Sequence[Floats], seed: int = 0) -> float:
     """Test that the sums of groups, shape (G, k) for each set of terms, have mean 0."""
-    return hotelling_tests(contributions, [range(len(contributions))], seed)[0]
-
-
-def hotelling_tests(
-    contributions: Sequence[Floats], choices: Iterable[Sequence[int]], seed: int = 0
-) -> list[float]:
-    """Test several choices of sets of terms; what they have in common is computed once.
-
-    Parameters
-    ----------
-    contributions : sequence of ndarray of shape (G, k)
-        The sums of groups for each set of terms.
-    choices : iterable of sequence of int
-        The sets that are tested together, by their places.
-    seed : int
-        Seed of the random signs.
-    """
     n_groups = len(contributions[0])
-
-    @cache
-    def p_values(place: int, most: int) -> tuple[Floats, Floats]:
-        """Return the p-value of a set of terms, and those with random signs of the groups."""
-        part = contributions[place][:, :most]
-        null = np.empty(0) if n_groups >= FEW_GROUPS else _hotelling(part * signs())
-        return _hotelling(part[None])[0], null
-
-    @cache
-    def signs() -> Floats:
-        return np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, n_groups, 1))
-
-    return [_tested(contributions, choice, p_values) for choice in choices]
-
-
-def _tested(
-    contributions: Sequence[Floats],
-    choice: Sequence[int],
-    p_values: Callable[[int, int], tuple[Floats, Floats]],
-) -> float:
-    n_groups = len(contributions[choice[0]])
-    sizes = {place: contributions[place].shape[1] for place in choice}
     most = n_groups // GROUPS_PER_TERM
-    used = [place for place, size in sizes.items() if 0 < size <= most]
+    used = [part for part in contributions if 0 < part.shape[1] <= most]
     if not used:
-        if not any(sizes.values()):
+        # More levels than groups can tell apart: the most frequent ones.
+        used = [part[:, :most] for part in contributions if part.shape[1]]
+        if not used:
             return 1.0  # a single value: the gap cannot change along it
         if n_groups < LEAST_GROUPS:
             raise InputError(
@@ -123,13 +82,11 @@ def _tested(
                 f"a test needs at least {LEAST_GROUPS}",
                 argument="groups",
             )
-        # More levels than groups can tell apart: the most frequent ones.
-        used = [place for place, size in sizes.items() if size]
-    found = [p_values(place, most) for place in used]
-    observed = float(cauchy([own for own, _ in found]))
+    observed = float(cauchy([_hotelling(part[None])[0] for part in used]))
     if n_groups >= FEW_GROUPS:
         return observed
-    null = cauchy([drawn for _, drawn in found])
+    signs = np.random.default_rng(seed).choice([-1.0, 1.0], size=(DRAWS, n_groups, 1))
+    null = cauchy([_hotelling(part * signs) for part in used])
     return float((1 + (null <= observed * (1 + SAME_P)).sum()) / (1 + DRAWS))
 
 
@@ -143,21 +100,14 @@ def enough_groups(stats: BinnedStats) -> bool:
     return n_groups(stats) >= LEAST_GROUPS
 
 
-def _contributions(stats: BinnedStats, placed: Bools | None, constant: bool) -> Floats:
+def _contributions(stats: BinnedStats, placed: Bools | None) -> Floats:
     """Return the sums of w(h − s) of each group for the terms of a test, shape (G, k)."""
     weight = stats.field("weight")
     error = stats.field("hit") - stats.field("score")
     total = weight.sum(axis=0)
-    if constant:
-        error = error - weight * (error.sum() / weight.sum())
-    if placed is None:
-        filled = by_weight(total)
-        terms = np.eye(len(total))[:, filled[:-1] if constant else filled]
-    else:
+    terms = np.eye(len(total))[:, by_weight(total)]
+    if placed is not None:
         terms = legendre(total, placed)
-    if constant:
-        terms = terms[:, 1:] if placed is not None else terms
-        terms = terms - total @ terms / total.sum()
     return (error @ independent(terms, total))[weight.sum(axis=1) > 0]
 
 

@@ -9,8 +9,9 @@ from math import factorial, inf
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
-from scipy.special import ndtr
+from scipy.special import betaincinv, ndtr
 
 from varcal._arrays import Floats, ratio_or_zero
 from varcal._binning.stats import PRIOR_ROWS
@@ -22,6 +23,10 @@ from varcal._inference.quadratic_forms import constant_gap_moments
 NEVER_FOLDS = 8.0
 #: Terms of Mehler's expansion of the covariance of two absolute values.
 MEHLER_TERMS = 5
+#: With fewer events or non-events than this, the interval of a gap is at least the exact one.
+FEW_EVENTS = 20
+#: Effective rows that exceed a whole number by less than this are that number.
+SAME_ROWS = 1e-9
 #: Bins up to which the skewness that they share is computed; it takes products of matrices.
 MOST_TOGETHER = 100
 
@@ -168,6 +173,34 @@ class GapLaw:
     def quantile(self, level: float) -> float:
         """How many standard errors an interval of this level reaches to either side."""
         return two_sided_quantile(level, self.df)
+
+
+def gap_interval(
+    gap: ArrayLike, reach: ArrayLike, n: ArrayLike, observed: ArrayLike, level: float
+) -> tuple[Floats, Floats]:
+    """Return intervals of gaps that also hold with few events.
+
+    They are gap ± reach. With fewer than 20 events or non-events among n rows they are widened to
+    the exact interval of the rate (Clopper and Pearson). The rate of a single row may be anything.
+
+    >>> low, high = gap_interval([-0.999, 0.002], [0.1, 0.0001], [1, 1000], [1.0, 0.0], 0.95)
+    >>> low.round(4).tolist(), high.round(4).tolist()
+    ([-1.0, -0.0017], [0.001, 0.0021])
+    """
+    gap, reach, n, observed = (np.asarray(x, float) for x in (gap, reach, n, observed))
+    low, high = gap - reach, gap + reach
+    events = n * np.clip(observed, 0.0, 1.0)
+    tail = (1 - level) / 2
+    with np.errstate(invalid="ignore"):
+        few = (np.minimum(events, n - events) < FEW_EVENTS) & (n > 0)
+        known = n > 1 + SAME_ROWS
+    first = known & (events > 0)
+    last = known & (events < n)
+    least = np.where(first, betaincinv(np.where(first, events, 1), n - events + 1, tail), 0.0)
+    most = np.where(last, betaincinv(events + 1, np.where(last, n - events, 1), 1 - tail), 1.0)
+    low = np.where(few, np.minimum(low, gap + observed - most), low)
+    high = np.where(few, np.maximum(high, gap + observed - least), high)
+    return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
 def plug_in_moments(

@@ -57,17 +57,15 @@ class Measured:
             raise ValueError("a figure is too large for an error")
 
 
-def measure(stats: BinnedStats, level: float, *, uneven: bool = False) -> Measured:
-    """Measure the mean absolute gap over bins, or what of it lies beyond the overall gap."""
-    return measure_all([stats], level, uneven=uneven)[0]
+def measure(stats: BinnedStats, level: float) -> Measured:
+    """Measure the mean absolute gap over bins."""
+    return measure_all([stats], level)[0]
 
 
-def measure_all(
-    tables: Sequence[BinnedStats], level: float, *, uneven: bool = False
-) -> list[Measured]:
+def measure_all(tables: Sequence[BinnedStats], level: float) -> list[Measured]:
     """Measure many tables at once: those with equally many bins share one computation."""
     found: list[Measured | None] = [None] * len(tables)
-    for places, law in _stacked_laws(tables, uneven=uneven):
+    for places, law in _stacked_laws(tables):
         for place, one in zip(places, _measured(law, level, debiased(law)), strict=True):
             found[place] = one
     return [one for one in found if one is not None]
@@ -151,9 +149,7 @@ def _measured(law: GapLaw, level: float, middle: Floats) -> list[Measured]:
     ]
 
 
-def _stacked_laws(
-    tables: Sequence[BinnedStats], *, uneven: bool = False
-) -> Iterator[tuple[list[int], GapLaw]]:
+def _stacked_laws(tables: Sequence[BinnedStats]) -> Iterator[tuple[list[int], GapLaw]]:
     """Yield the laws of tables with equally many bins as one, and which tables they are.
 
     Tables by group come one by one: each has its own degrees of freedom.
@@ -165,20 +161,20 @@ def _stacked_laws(
         chosen = [tables[place] for place in places]
         if chosen[0].sums.shape[1] == 1:
             sums = np.concatenate([stats.sums for stats in chosen], axis=1)
-            yield places, GapLaw.from_cells(_sums(sums), center=uneven)
+            yield places, GapLaw.from_cells(_sums(sums))
         else:
             for place, stats in zip(places, chosen, strict=True):
-                yield [place], GapLaw.stack([gap_law(stats, uneven=uneven)])
+                yield [place], GapLaw.stack([gap_law(stats)])
 
 
-def gap_law(stats: BinnedStats, *, uneven: bool = False) -> GapLaw:
-    """Return the law of the gaps of bins; with `uneven` the overall gap is subtracted.
+def gap_law(stats: BinnedStats) -> GapLaw:
+    """Return the law of the gaps of bins.
 
     With groups, variances come from the sums of buckets of groups (`cluster_law`).
     """
     if stats.sums.shape[1] == 1:
-        return GapLaw.from_cells(error_sums(stats), center=uneven)
-    return cluster_law(error_sums_by_bucket(stats), center=uneven)
+        return GapLaw.from_cells(error_sums(stats))
+    return cluster_law(error_sums_by_bucket(stats))
 
 
 def error_sums(stats: BinnedStats) -> ErrorSums:

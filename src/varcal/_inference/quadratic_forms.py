@@ -66,45 +66,19 @@ def form_of(loading: Floats, v: Floats, k: Floats) -> Form:
 
 
 def quadratic_forms(
-    coarse: ErrorSums,
-    fine: ErrorSums | None = None,
-    *,
-    constant: bool = False,
-    placed: ArrayLike | None = None,
+    coarse: ErrorSums, fine: ErrorSums | None = None, *, placed: ArrayLike | None = None
 ) -> list[Form]:
-    """Return the forms of the tests of :func:`calibration_test`: two, or only the first."""
-    v, k = constant_gap_moments(coarse) if constant else (coarse.null2, coarse.fourth)
-    root = np.sqrt(ratio_or_zero(np.ones(()), v + PRIOR * ratio_or_zero(coarse.weight2, coarse.n)))
+    """Return the two forms of the tests of :func:`calibration_test`."""
+    prior = PRIOR * ratio_or_zero(coarse.weight2, coarse.n)
+    root = np.sqrt(ratio_or_zero(np.ones(()), coarse.null2 + prior))
     loading = root[..., None] * np.eye(root.shape[-1])
-    if constant:
-        along = coarse.weight * root
-        along = ratio_or_zero(along, np.sqrt((along**2).sum(-1, keepdims=True)))
-        loading = root[..., None] * _complement(along)
-    forms = [form_of(loading, v, k)]
-    if fine is None and constant:
-        return forms
     cells = coarse if fine is None else fine
     functions = np.ones((*cells.n.shape, 1)) if fine is None else legendre(cells.weight, placed)
-    if fine is not None:
-        rows = cells.effective_rows.sum(-1, keepdims=True)
-        v, k = constant_gap_moments(cells, rows) if constant else (cells.null2, cells.fourth)
-    if constant:
-        functions = functions[..., 1:]
-        functions = functions - (cells.share[..., None] * functions).sum(-2, keepdims=True)
-    total = v + PRIOR * ratio_or_zero(cells.weight2, cells.n.sum(-1, keepdims=True))
-    return [*forms, form_of(_orthonormal(functions, total), v, k)]
-
-
-def _complement(unit: Floats) -> Floats:
-    """Return B − 1 orthonormal columns orthogonal to a unit vector, by a reflection."""
-    first = np.zeros_like(unit)
-    first[..., 0] = np.where(unit[..., 0] < 0, 1.0, -1.0)
-    mirror = unit - first
-    size = (mirror**2).sum(-1, keepdims=True)[..., None]
-    reflection = np.eye(unit.shape[-1]) - 2 * ratio_or_zero(
-        mirror[..., :, None] * mirror[..., None, :], size
-    )
-    return np.asarray(reflection[..., 1:])
+    total = cells.null2 + PRIOR * ratio_or_zero(cells.weight2, cells.n.sum(-1, keepdims=True))
+    return [
+        form_of(loading, coarse.null2, coarse.fourth),
+        form_of(_orthonormal(functions, total), cells.null2, cells.fourth),
+    ]
 
 
 def _orthonormal(functions: Floats, v: Floats) -> Floats:

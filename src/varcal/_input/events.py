@@ -17,8 +17,8 @@ from varcal._text.gaps import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")
-#: An audit can also judge the claims of all classes at once.
-AUDIT_EVENTS = ("audit", "both", *EVENTS)
+#: Collections and monitors can also hold the claims of all classes at once.
+COLLECTED_EVENTS = ("both", *EVENTS)
 #: The key of the claim that the most likely class is right; other keys are positions of classes.
 CORRECT = -1
 
@@ -139,8 +139,8 @@ def audit_keys(
     >>> audit_keys(["no", "yes"]), audit_keys(["a", "b", "c"])
     ([1], [-1, 0, 1, 2])
     """
-    check_choice("event", event, AUDIT_EVENTS)
     if event not in ("audit", "both"):
+        check_choice("event", event, COLLECTED_EVENTS)
         return claim_keys(classes, event, pos_label)
     if len(classes) > 2:
         return [CORRECT, *range(len(classes))]

@@ -297,13 +297,13 @@ class Curve:
         )
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw actual against predicted error along the variable, as in the paper.
+        """Draw what the model says and what happens along the variable.
 
-        The actual error is a solid line with its pointwise band, and the predicted error a dashed
-        line (rates instead of errors if the event is "positive"). Below are a strip that marks
+        The rate that happens (of right predictions if the event is "correct") is a solid line with
+        its pointwise band, and what the model says a dashed line. Below are a strip that marks
         where the simultaneous band of the gap excludes zero, above or below, and the histogram of
-        the variable, both from the 1st to the 99th percentile. For levels, the actual error is a
-        dot with its interval, and the predicted error a dash.
+        the variable, both from the 1st to the 99th percentile. For levels, and numbers with few
+        values, what happens is a dot with its interval, and what the model says a dash.
 
         Parameters
         ----------

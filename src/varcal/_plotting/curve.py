@@ -8,6 +8,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
+from varcal._audit.record import AuditRow
 from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
 from varcal._measures.reliability import Reliability
@@ -176,19 +177,20 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
     """Draw a reliability diagram."""
     ax, size = style.prepare(ax, 3.6, 4.4)
     scores = found.histogram.edges[:-1][found.histogram.share > 0]
-    low, _ = _rate_ends(scores, found.observed_low, found.smooth)
-    ax.set_xlim(low, 1)
+    low, high = _rate_ends(scores, found.observed_low, found.observed_high, found.smooth)
+    high = 1.0 if high > 0.5 else high
+    ax.set_xlim(low, high)
     style.unit_ticks(ax.xaxis)
-    _rate_axis(ax, low, 1.0)
+    _rate_axis(ax, low, high)
     ax.set_aspect("equal", adjustable="box")
     _foot(ax, found.histogram, "numeric", size)
     ax.fill_between(
         found.predicted, found.consistent_low, found.consistent_high, color=style.ROWS, alpha=0.6,
         linewidth=0, zorder=1, label="chance alone",
     )  # fmt: skip
-    ax.plot([low, 1], [low, 1], label="says", **style.SAYS_LINE)
+    ax.plot([low, high], [low, high], label="says", **style.SAYS_LINE)
     if found.curve.span > 0:
-        style.happens_line(ax, found.score, np.clip(_happens(found.curve), low, 1.0), "happens")
+        style.happens_line(ax, found.score, np.clip(_happens(found.curve), low, high), "happens")
     bins = (found.observed, found.observed_low, found.observed_high)
     style.dots(ax, found.predicted, bins, 0.42 * size, color=style.INK, label="happens in bins")
     score = "confidence" if found.event == "correct" else "predicted probability"
@@ -200,7 +202,7 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
     return ax
 
 
-def draw_variable(row: Any, ax: Axes | None) -> Axes:
+def draw_variable(row: AuditRow, ax: Axes | None) -> Axes:
     """Draw what the model says and what happens over the bins of a variable of an audit.
 
     A new figure has a panel for all rows and one for each predicted side; given axes show all
@@ -231,15 +233,13 @@ def draw_variable(row: Any, ax: Axes | None) -> Axes:
         about = "All rows" if side == "all" else f"Predicted {short(str(side), 20)}"
         style.title(panel, f"{about}, {count(int(found['n'].sum()), 'row')}", size)
         panel.label_outer()
-    look: Any = {"x": 0.01, "ha": "left", "color": style.INK, **style.PLAIN}
-    figure.suptitle(heading, fontsize=1.1 * size, **look)
+    figure.suptitle(heading, x=0.01, ha="left", fontsize=1.1 * size, **style.PLAIN)
     marks = panels[0].get_legend_handles_labels()
     figure.legend(*marks, loc="outside lower left", ncols=2, frameon=False, fontsize=size)
-    first: Axes = panels[0]
-    return first
+    return panels[0]
 
 
-def _bins(row: Any, side: str) -> dict[str, Any]:
+def _bins(row: AuditRow, side: str) -> dict[str, Any]:
     """Return the columns of the bins of one side, with the interval of what happens."""
     columns = row.table.columns
     kept = [k for k, one in enumerate(columns["side"]) if one == side]
@@ -250,9 +250,11 @@ def _bins(row: Any, side: str) -> dict[str, Any]:
     return found
 
 
-def _draw_bins(ax: Axes, row: Any, found: Any, names: Any, ends: Any, size: float) -> None:
+def _draw_bins(ax: Axes, row: AuditRow, found: Any, names: Any, ends: Any, size: float) -> None:
     """Draw the bins of one side at the places of their names."""
     levels, name = row.kind == "levels", short(row.variable, 40)
+    pad = 0.02 * (ends[1] - ends[0])  # dots at 0 and 100 % are seen whole
+    ends = (ends[0] - pad, ends[1] + pad)
     if levels:
         style.row_ticks(ax, [short(one, 24) for one in names], size)
         style.name_axes(ax, size, "rate", name)
@@ -336,13 +338,12 @@ def _effect_of_values(curves: Any, ax: Axes | None, label: str) -> tuple[Axes, f
     at, room = style.positions(x, first.kind), MISSING_ROOM * (high - low)
     for curve, aside, line, look in _looks(curves):
         value, *band = (np.interp(x, held, one) for one in (curve.value, curve.low, curve.high))
-        colour = look["color"]
         if few:
             places = at + 0.012 * (high - low) * aside
             style.dots(ax, places, (value, *band), 0.45 * size, **look)
         else:
-            ax.plot(at, value, color=colour, linestyle=line, linewidth=1.8, label=look["label"])
-            ax.fill_between(at, *band, color=colour, alpha=0.12, linewidth=0)
+            ax.plot(at, value, line, color=look["color"], linewidth=1.8, label=look["label"])
+            ax.fill_between(at, *band, color=look["color"], alpha=0.12, linewidth=0)
         if curve.missing is not None:
             where = [high + room / 2 + 0.2 * room * aside]
             style.dots(ax, where, curve.missing, 0.45 * size, **look | {"label": None})

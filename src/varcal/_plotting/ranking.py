@@ -10,8 +10,9 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
-from varcal._audit.comparison import ACCURACY, POINTS, metric_change
+from varcal._audit.comparison import ACCURACY, POINTS, Comparison, ComparisonRow, metric_change
 from varcal._audit.decision import BASELINE, NO_EVIDENCE, TOO_FEW_ROWS
+from varcal._audit.result import Audit
 from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
 from varcal._plotting import style
@@ -58,27 +59,20 @@ class Row(NamedTuple):
     heading: str = ""
 
 
-def draw_audit(audit: Any, ax: Axes | None, quantity: str = "uneven", top: int = 20) -> Axes:
+def draw_audit(audit: Audit, ax: Axes | None, quantity: str, top: int) -> Axes:
     """Draw the ranking of an audit: the uneven error, or the whole error, of each variable."""
     check_choice("quantity", quantity, ("uneven", "error"))
     uneven, several = quantity == "uneven", len(audit.targets) > 1
     rows = []
     for row in audit.rows[: max(int(top), 1)]:
         found = getattr(row, quantity)
-        ends = (row.low, row.high) if uneven else (found.low, found.high)
+        low, high = (row.low, row.high) if uneven else (found.low, found.high)
         hollow = row.verdict in (NO_EVIDENCE, TOO_FEW_ROWS)
-        rows.append(
-            Row(
-                row.variable,
-                found.debiased,
-                *ends,
-                text=f"{row.verdict}, {short(row.target, 20)}" if several else row.verdict,
-                mark=NO_EVIDENCE if hollow else "evidence",
-                hollow=hollow,
-                noise=found.noise_high,
-                limit=audit.targets[row.target].limit if uneven else nan,
-            )
-        )
+        text = f"{row.verdict}, {short(row.target, 20)}" if several else row.verdict
+        mark = NO_EVIDENCE if hollow else "evidence"
+        limit = audit.targets[row.target].limit if uneven else nan
+        line = Row(row.variable, found.debiased, low, high, text, mark, hollow)
+        rows.append(line._replace(noise=found.noise_high, limit=limit))
     name = NAMES.get(quantity, quantity)
     label = f"{name}, points; {numbers.level_text(audit.level)} intervals"
     label += " for all at once" if uneven else ""
@@ -87,10 +81,10 @@ def draw_audit(audit: Any, ax: Axes | None, quantity: str = "uneven", top: int =
     return _draw(rows, ax, title, label, more=len(audit.rows) - len(rows))
 
 
-def draw_comparison(comparison: Any, ax: Axes | None, metric: str = "uneven", top: int = 8) -> Axes:
+def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: int) -> Axes:
     """Draw one figure of every set of probabilities, under the heading of each variable."""
     check_choice("metric", metric, list(dict.fromkeys(row.metric for row in comparison.rows)))
-    blocks: dict[str, list[Any]] = {}
+    blocks: dict[str, list[ComparisonRow]] = {}
     for row in comparison.rows:
         if row.metric == metric:
             blocks.setdefault(row.variable, []).append(row)
@@ -211,10 +205,10 @@ def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float) -> None:
         ax.scatter(plug_in, at, s=(1.3 * size) ** 2, label="plug-in", **look)
 
 
-def _change_text(row: Any) -> str:
+def _change_text(row: ComparisonRow) -> str:
     """Return the verdict of a row and its difference from the baseline."""
     if row.verdict == BASELINE or row.difference != row.difference:
-        return str(row.verdict)
+        return row.verdict
     return f"{row.verdict}, {metric_change(row.metric, row.difference)}"
 
 

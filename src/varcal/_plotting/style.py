@@ -162,12 +162,15 @@ def row_ticks(
 
 def bin_ticks(ax: Axes, names: Sequence[str], size: float) -> None:
     """Name as many of the bins at 0, 1, … on the x axis as fit, the first and the last always."""
-    texts = [short(name, 16) for name in names]
-    letters = max(map(len, texts)) + 2
-    many = int(np.clip(72 * inches(ax)[0] / (LETTER * size * letters), 2, len(texts)))
+    room = 72 * inches(ax)[0] / (LETTER * size)
+    texts = [short(name, max(int(0.5 * room), 10)) for name in names]
+    many = int(np.clip(room / (max(map(len, texts)) + 2), 2, len(texts)))
     chosen = np.unique(np.linspace(0, len(texts) - 1, many).round().astype(int))
     ax.set_xticks(chosen, [texts[k] for k in chosen], fontsize=size, **PLAIN)
     ax.set_xlim(-0.7, len(texts) - 0.3)
+    if len(chosen) > 1:  # long names stay between the ends
+        ax.get_xticklabels()[0].set_horizontalalignment("left")
+        ax.get_xticklabels()[-1].set_horizontalalignment("right")
 
 
 def positions(x: Any, kind: str) -> Floats:
@@ -236,8 +239,7 @@ def says_and_happens(
         x, y, linestyle="", marker="|" if rows else "_", markersize=dash, color=SAYS,
         markeredgewidth=2, label="says",
     )  # fmt: skip
-    name = f"happens, {level_text(level)} interval"
-    dots(ax, at, happens, 0.45 * size, rows=rows, label=name)
+    dots(ax, at, happens, 0.45 * size, rows=rows, label=f"happens, {level_text(level)} interval")
 
 
 def happens_line(ax: Axes, x: Any, figures: Any, label: str | None) -> None:

@@ -63,8 +63,9 @@ def write_monitor(monitor: Monitor, path: Path_, *, title: str = "Calibration mo
 
 
 def json_text(content: Mapping[str, Any]) -> str:
-    """Write a result as JSON; NaN is null."""
-    return json.dumps(plain(content), allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+    """Write a result as JSON; NaN is null, and a lone surrogate is escaped as JSON does."""
+    text = json.dumps(plain(content), allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+    return text.encode(errors="backslashreplace").decode()
 
 
 def plain(value: Any) -> Any:

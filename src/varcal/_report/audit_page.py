@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
+from itertools import pairwise
 from typing import Any
 
 from markupsafe import Markup
@@ -133,26 +134,19 @@ def _is_shown(row: AuditRow, audit: Audit) -> bool:
 
 
 def _group(one: Group, screen: Screen) -> dict[str, Any]:
-    row: dict[str, Any] = {
-        name: getattr(one, name)
-        for name in ("name", "about", "predicted", "observed", "gap", "low", "high")
-    }
-    row |= {"all": one is screen.groups[0], "events": one.ratio, "expected": 1.0}
+    row = vars(one) | {"all": one is screen.groups[0], "after": None}
     if one.after is not None:
         shift = one.after - one.gap
-        after = {"predicted": one.predicted + shift, "gap": one.after}
+        after = {"predicted": one.predicted + shift, "gap": one.after, "words": one.words}
         row["after"] = after | {"low": one.low + shift, "high": one.high + shift}
     return row
 
 
 def _todo(title: str, text: Sentence) -> tuple[str, Sentence, str]:
-    """Put the line to run at the end of a step into a place of its own."""
-    parts = list(text.parts)
-    line = ""
-    if parts and isinstance(last := parts[-1], Code):
-        parts.pop()
-        line = last.command
-    return title, Sentence(tuple(parts)), line
+    """Put the line to run at the end of a step into a place of its own; a page shows commands."""
+    parts = [Code(one.command) if isinstance(one, Code) else one for one in text.parts]
+    line = parts.pop() if parts and isinstance(parts[-1], Code) else ""
+    return title, Sentence(tuple(parts)), str(line)
 
 
 def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
@@ -283,9 +277,12 @@ def _statistics(row: AuditRow, digits: int) -> str:
 def _score(target: Target, k: int) -> dict[str, Any]:
     """Return the bins of the probability itself, as a chart and a table."""
     columns = target.score.columns
+    edges = [f"{100 * edge:.3g}" for edge in columns["high"][:-1]]
+    middle = [f"{low} to {high}%" for low, high in pairwise(edges)]
+    texts = [f"up to {edges[0]}%", *middle, f"{edges[-1]}% and over"] if edges else ["all"]
     names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
     bins = [
-        {name: columns[name][j] for name in names} | {"text": columns["bin"][j], "after": math.nan}
+        {name: columns[name][j] for name in names} | {"text": texts[j], "after": math.nan}
         for j, n in enumerate(columns["n"])
         if n
     ]

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from textwrap import wrap
 
 from varcal._audit.decision import FINDINGS, PLAIN_MARKS
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
-from varcal._audit.screen import Figure, Group, Screen, Step, side_of
-from varcal._text.numbers import count, decimals, interval, level_text, percent, points, signed
+from varcal._audit.screen import Figure, Group, Screen, Step
+from varcal._text.numbers import (
+    count,
+    difference,
+    interval,
+    level_text,
+    percent,
+    points,
+    signed,
+)
 from varcal._text.sentences import Code, Sentence, short
 
 WIDTH = 80
@@ -16,6 +25,8 @@ WIDTH = 80
 MOST_ROWS, MOST_NAMED = 12, 5
 #: Where the columns of the table of groups begin.
 _NAME = 33
+#: Characters of names that steer a terminal or turn its text around.
+_CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) -> list[str]:
@@ -53,9 +64,11 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
         text, code = _split(todo.text, commands=commands)
         head = f"{todo.title}." if text else todo.title
         lines += wrap(f"  {k}  {head} {text}", WIDTH, subsequent_indent="     ")
-        lines += [f"     {line}" for line in code]
+        for line in code:
+            lines += wrap(line, WIDTH, initial_indent="     ", subsequent_indent="       ")
     notes = [*audit.notes, *_left_out(audit)]
-    return lines + [""] * bool(notes) + [line for note in notes for line in wrap(note, WIDTH)]
+    lines += [""] * bool(notes) + [line for note in notes for line in wrap(note, WIDTH)]
+    return [_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line) for line in lines]
 
 
 def _left_out(audit: Audit) -> list[str]:
@@ -76,19 +89,18 @@ def _split(text: Sentence, *, commands: bool) -> tuple[str, list[str]]:
     return "".join(words).strip(), code
 
 
-def _off(gap: float, digits: int, target: str = "") -> str:
+def _off(gap: float, digits: int, words: tuple[str, str]) -> str:
     if not round(100 * gap, digits):
         return points(0.0, digits)
-    return f"{points(abs(gap), digits)} {side_of(gap, target)}"
+    return f"{points(abs(gap), digits)} {words[gap <= 0]}"
 
 
 def _groups(screen: Screen) -> list[str]:
     after = f"after {screen.after}" if screen.after else ""
-    after = f"obs/exp{'after' * bool(after):>9}" if screen.rare else after
+    after = f"obs/exp{'after' * bool(after):>8}" if screen.rare else after
     title = "For whom it is wrong" if len(screen.groups) > 1 else "Over all rows"
-    head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  {'off by':13}"
-    head += f" {after:>{WIDTH - len(head) - 1}}" if after else ""
-    lines = [head.rstrip()]
+    head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  off by"
+    lines = [f"{head}{after:>{WIDTH - len(head)}}".rstrip()]
     for one in screen.groups:
         lines += _group(one, screen)
     if not len(screen.groups) > 1:
@@ -100,13 +112,14 @@ def _group(one: Group, screen: Screen) -> list[str]:
     digits = screen.digits
     name = short(str(one.name), _NAME - 3)
     rates = f"{percent(one.predicted, digits):>7} {percent(one.observed, digits):>8}"
-    line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits):14}"
-    after = "" if one.after is None else _off(one.after, digits)
+    line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits, one.words):14}"
+    after = "" if one.after is None else _off(one.after, digits, one.words)
     if screen.rare:
-        after = f"{decimals(one.ratio, 1)}x"
-        after += "" if one.after is None else f"{signed(one.after, digits):>9}"
+        after = f"{one.events / one.expected:.1f}x" if one.expected else "–"
+        after += "" if one.after is None else f"{signed(one.after, digits):>8}"
     line += f"{after:>{WIDTH - len(line)}}"
-    ends = f"{interval(one.low, one.high, digits)}"
+    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
+    ends = interval(low, high, digits)
     about = short(str(one.about), 48)
     return [line.rstrip(), f"    {about:{_NAME + 14}}{ends}".rstrip()]
 
@@ -117,8 +130,8 @@ def _figure(one: Figure, digits: int) -> str:
 
 
 def _ladder(screen: Screen, audit: Audit) -> list[str]:
-    head = f"{'Repair it needs':18}{'average':10}{'by score':11}{'along variables':21}"
-    lines = [f"{head}{'above':>8}{'log-loss':>11}"]
+    head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
+    lines = [f"{head}{'above':>12}{'log-loss':>10}"]
     lines += [_step(one, screen.digits, len(audit)) for one in screen.steps]
     level = level_text(audit.level)
     note = (
@@ -131,10 +144,8 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
 def _step(one: Step, digits: int, many: int) -> str:
     mark = ">" if one.advised else " "
     uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    line = (
-        f"{mark} {one.name:16}{_figure(one.average, digits):10}{_figure(one.by_score, digits):11}"
-    )
-    return f"{line}{uneven:21}{f'{one.n_above} of {many}':>8}{one.log_loss:>11.4f}"
+    line = f"{mark} {one.name:16}{_figure(one.average, digits):9}{_figure(one.by_score, digits):10}"
+    return f"{line}{uneven:21}{f'{one.n_above} of {many}':>12}{one.log_loss:>10.4f}"
 
 
 def _pair(one: Figure | AuditRow, digits: int) -> str:
@@ -143,27 +154,29 @@ def _pair(one: Figure | AuditRow, digits: int) -> str:
 
 def _ranking(audit: Audit, screen: Screen) -> list[str]:
     digits = screen.digits
-    found = [
-        row for row in audit.rows if row.verdict in FINDINGS or row.variable in audit.protected
+    found = [row for row in audit.rows if row.verdict in FINDINGS]
+    kept = [
+        row for row in audit.rows if row in found[:MOST_ROWS] or row.variable in audit.protected
     ]
-    others = [row for row in audit.rows if row not in found]
+    others = [row for row in audit.rows if row not in found and row not in kept]
     lines = []
-    if found:
+    if kept:
         lines += [
-            f"{'Variable':18} {'uneven error':24} clearest place, + too high, − too low",
-            *(_row(row, digits) for row in found[:MOST_ROWS]),
+            f"{'Variable':18} {'uneven error':23} clearest place, + too high, − too low",
+            *(_row(row, digits, audit) for row in kept),
         ]
-        if len(found) > MOST_ROWS:
-            lines.append(f"{count(len(found) - MOST_ROWS)} more with evidence")
+        more = sum(row not in kept for row in found)
+        if more:
+            lines.append(f"{count(more)} more with evidence")
     if others:
         others = sorted(others, key=lambda row: -row.high)
         names = [f"{short(row.variable)} {points(row.high, digits)}" for row in others[:MOST_NAMED]]
-        more = f"; {len(others) - MOST_NAMED} more at most that" if len(others) > MOST_NAMED else ""
-        lines += wrap(f"No evidence, uneven error at most: {', '.join(names)}{more}", WIDTH)
+        rest = f"; {len(others) - MOST_NAMED} more at most that" if len(others) > MOST_NAMED else ""
+        lines += wrap(f"No evidence, uneven error at most: {', '.join(names)}{rest}", WIDTH)
     return lines
 
 
-def _row(row: AuditRow, digits: int) -> str:
+def _row(row: AuditRow, digits: int, audit: Audit) -> str:
     size = f"{points(row.uneven.debiased, digits):>5} ({_pair(row, digits)})"
     place = row.place
     if place is None:
@@ -172,5 +185,9 @@ def _row(row: AuditRow, digits: int) -> str:
         where = "no single group is certain"
     else:
         side = f" ({short(place.side, 10)})" if place.side else ""
-        where = f"{signed(place.gap, digits)} {short(place.text, 24)}{side}"
-    return f"{short(row.variable, 18):18} {PLAIN_MARKS[row.verdict]:2} {size:21} {where}".rstrip()
+        gap = signed(difference(place.predicted, place.observed, digits), digits)
+        where = f"{gap} {short(place.text, 24 - len(side) // 2)}{side}"
+    if len(audit.targets) > 1 and place is not None:
+        where = f"{short(audit.targets[row.target].label or row.target, 10)}: {where}"
+    line = f"{short(row.variable, 18):18} {PLAIN_MARKS[row.verdict]:2} {size:20} {where}"
+    return line.rstrip() if len(line) <= WIDTH else f"{line[: WIDTH - 1]}…"

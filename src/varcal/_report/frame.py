@@ -144,10 +144,10 @@ def installed() -> tuple[tuple[str, str], ...]:
     return (("varcal", __version__), ("Python", platform.python_version()), *packages)
 
 
-def citation() -> tuple[str, ...]:
+def citation() -> list[str]:
     """Say how to cite the method and the software."""
-    return (
+    return [
         "Kelly, M. and Smyth, P. (2023). Variable-Based Calibration for Machine Learning "
         "Classifiers. AAAI-23. https://arxiv.org/abs/2209.15154",
         f"varcal {__version__} (software). Variable-based calibration audits.",
-    )
+    ]

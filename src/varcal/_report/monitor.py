@@ -64,7 +64,7 @@ class MonitorSummary:
     notes: tuple[Sentence, ...]
     method: tuple[str, ...]
     versions: tuple[tuple[str, str], ...]
-    citation: tuple[str, ...]
+    citation: list[str]
 
 
 def monitor_html(summary: MonitorSummary) -> str:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._binning.bins import LevelBins, NumericBins
 from varcal._binning.choose import fine_bins, level_bins
-from varcal._input.variables import Variable
+from varcal._input.variables import Kind, Variable
 from varcal._text.edges import range_text
 from varcal._text.numbers import short_number
 
 #: Cells of a numeric variable, of about equal counts. With 24 × 24 a bump of a width of a tenth
 #: of the rows is still resolved, and the smoother's matrix has 576 rows.
 CELLS = 24
+#: Instants and durations have 63 bits of microseconds.
+MOST_SECONDS = 9e12
 #: Levels with cells of their own; the rarest share one. More do not fit into a picture.
 MOST_LEVELS = 12
 
@@ -85,6 +87,17 @@ class Axis:
         dated = self.kind == "datetime"
         text = range_text(low, high, datetime=dated, duration=not dated, zone=self.zone)
         return f"{self.name} {text}"
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless cells, labels and edges belong together."""
+        if not self.labels or not len(self.labels) == len(self.position) == len(self.counts):
+            raise ValueError("cells and labels differ in number")
+        if self.kind not in get_args(Kind):
+            raise ValueError("the kind is unknown")
+        if np.flatnonzero(~self.alone).max(initial=-1) + 1 >= max(len(self.edges), 1):
+            raise ValueError("cells and edges differ in number")
+        if self.kind != "numeric" and (np.abs(self.edges) > MOST_SECONDS).any():
+            raise ValueError("an edge is not an instant")
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""

@@ -28,6 +28,8 @@ from varcal._text.tables import wrapped
 
 #: The arrays of a surface, one number per cell.
 SERIES = ("share", "predicted", "observed", "gap", "low", "high")
+#: No figure of a saved surface is larger.
+LARGEST = 1e3
 #: Rows of the table in a notebook.
 MOST_LINES = 5
 
@@ -187,6 +189,17 @@ class Surface:
             "engine": self.engine,
             "others": [one.to_dict() for one in self.others],
         }
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless every array has a number, not a huge one, for every cell."""
+        shape = (len(self.first), len(self.second))
+        arrays = [self.n, *(getattr(self, name) for name in SERIES)]
+        if any(array.shape != shape for array in arrays) or not (self.n > 0).any():
+            raise ValueError("an array has other cells than the variables, or no cell has rows")
+        if any((np.abs(array) > LARGEST).any() for array in arrays[1:]) or (self.n < 0).any():
+            raise ValueError("a figure of a cell is too large, or its rows are negative")
+        if not 0 < self.level < 1:
+            raise ValueError("the level is not a share")
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Surface:

@@ -149,8 +149,11 @@ def ticks(axis: Axis, most: int = _TICKS) -> tuple[list[float], list[str]]:
     cells = max(len(axis.edges) - 1, 1)
     chosen = np.unique(np.linspace(0, cells, min(most, cells + 1)).round().astype(int))
     dated = axis.kind == "datetime"
+    edges = [axis.edges[k] if dated else float(f"{axis.edges[k]:.4g}") for k in chosen]
+    if not dated and len(edges) > 1 and abs(edges[0]) < 0.01 * (edges[1] - edges[0]):
+        edges[0] = 0.0  # as readers expect it
     texts = edge_texts(
-        [axis.edges[k] if dated else _rounded(axis.edges[k], np.ptp(axis.edges)) for k in chosen],
+        edges,
         datetime=dated,
         duration=axis.kind == "duration",
         zone=axis.zone,
@@ -160,13 +163,6 @@ def ticks(axis: Axis, most: int = _TICKS) -> tuple[list[float], list[str]]:
         at.append(cells + 0.5)
         texts = [*texts, "missing"]
     return at, texts
-
-
-def _rounded(edge: float, span: float) -> float:
-    """Round an edge to three digits, from 1,000 on to four; next to nothing is 0."""
-    if abs(edge) < 1e-4 * span:
-        return 0.0
-    return float(f"{edge:.4g}" if abs(edge) >= 1000 else f"{edge:.3g}")
 
 
 def _title(found: Surface) -> str:

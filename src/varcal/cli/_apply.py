@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
+from itertools import chain
 from typing import Any
 
 import click
 
-from varcal._files.source import format_of
+from varcal._files.source import FORMATS
 from varcal.cli import _options as options
 from varcal.cli._input_files import Files
 
@@ -37,7 +38,8 @@ def apply(**given: Any) -> None:
       varcal apply cal.json new.csv --prob score --column score_new -o out.parquet
     """
     start = time.perf_counter()
-    format_of(given["output"])  # before anything slow
+    extensions = tuple(chain.from_iterable(FORMATS.values()))
+    options.check_output(given["output"].removesuffix(".gz"), extensions)  # before anything slow
     with Files.of(given).opened() as sources:
         from varcal._apply.apply import apply_to  # noqa: PLC0415  slow, and not needed to refuse
 

@@ -133,7 +133,7 @@ def _worth_reading(table: pa.Table, names: list[str]) -> list[str]:
     say("note", f"columns read: {', '.join(kept) or 'none but the score'}")
     if reasons:
         shown = "; ".join(f"{name} ({reason})" for name, reason in reasons.items())
-        say("note", f"columns left out: {shown}. To read them, use --variables")
+        say("note", f"columns left out: {shown}. To read them, name them in --variables")
     return kept
 
 

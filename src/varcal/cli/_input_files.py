@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import os
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -72,6 +74,11 @@ class Files:
             for name in self.names:
                 if name in STANDARD_INPUT or _is_pipe(name):
                     sources.append(self._kept(name, stack))
+                elif sources and not Path(name).suffix and not glob(name):
+                    raise InputError(
+                        f"no file {name!r}",
+                        f"if it is a column, separate columns by commas, as in age,{name}",
+                    )
                 else:
                     sources.extend(sources_of(name, self.format, self.stated))
             if self.output is not None:
@@ -101,11 +108,7 @@ class Files:
 
 
 def _is_pipe(name: str) -> bool:
-    path = Path(name)
-    try:
-        return path.is_fifo() or path.is_socket() or path.is_char_device()
-    except OSError:  # such as a name that is too long; looking for the file will say so
-        return False
+    return os.path.exists(name) and not os.path.isfile(name) and not os.path.isdir(name)
 
 
 def _format_of_content(path: Path) -> tuple[str, str]:
@@ -127,7 +130,7 @@ def rows_in_place(
     exclude: Sequence[str] | None = None,
     named: Mapping[str, Sequence[str]] | None = None,
     *,
-    most_bytes: float = LARGE,
+    whole: bool = False,
 ) -> Iterator[tuple[Any, Any]]:
     """Give rows with the columns that are needed, and some labels; read large files in batches.
 
@@ -141,8 +144,8 @@ def rows_in_place(
         The variables, by default every column without a role; the columns to ignore.
     named : mapping, optional
         Columns that other options name, which must exist.
-    most_bytes : float
-        The size of files that are read at once.
+    whole : bool
+        Whether large files are read at once as well.
     """
     with files.opened() as sources:
         known = column_names(sources[0])
@@ -160,17 +163,17 @@ def rows_in_place(
         if variables is None:
             variables = [name for name in known if name not in {*needed, *(exclude or ())}]
         needed |= dict.fromkeys(variables)
-        if sum(source.path.stat().st_size for source in sources) <= most_bytes:
+        if whole or sum(source.path.stat().st_size for source in sources) <= LARGE:
             data = read_table(sources, list(needed))
             labels = data.column(roles["--label"][0])
         else:
             from varcal._engines.open import rows_of_sources  # noqa: PLC0415  slow to load
 
-            whole: Any = rows_of_sources(sources)[1]
-            frames = whole.map(roles["--label"], lambda frame, start: frame)
+            lazy: Any = rows_of_sources(sources)[1]
+            frames = lazy.map(roles["--label"], lambda frame, start: frame)
             labels = next((frame.column(0) for frame in frames), ())
             frames.close()
-            data = whole.select(list(needed))
+            data = lazy.select(list(needed))
         if not len(labels):
             raise InputError("the file has no rows", "at least one row is needed")
         yield data, labels
@@ -184,9 +187,7 @@ def read_rows(
 ) -> tuple[Any, list[str]]:
     """Read a table of any size at once; also return the names of its variables."""
     ignored = list(exclude or ())  # which the table still has
-    rows = rows_in_place(
-        files, roles, variables, named={"--exclude": ignored}, most_bytes=float("inf")
-    )
+    rows = rows_in_place(files, roles, variables, named={"--exclude": ignored}, whole=True)
     with rows as (table, _):
         taken = {*ignored, *(name for names in roles.values() for name in names)}
         return table, [name for name in variables or table.column_names if name not in taken]

@@ -59,6 +59,7 @@ def monitor() -> None:
 @click.option("--weight-cap", type=float, metavar="NUMBER", help="The largest weight of a row.")
 @options.group
 @options.labels
+@options.from_logits
 @options.how_read
 def init(**given: Any) -> None:
     """Start a monitor: choose bins from FILE, and write STATE.json.

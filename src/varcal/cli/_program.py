@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import re
 import sys
 import warnings
 from typing import Any, NoReturn
@@ -102,8 +103,14 @@ def _code_of(error: Exception) -> int:
         message, hint = error.message, error.hint
     elif isinstance(error, click.ClickException):
         path = getattr(getattr(error, "ctx", None), "command_path", "varcal")
-        message = error.format_message().rstrip(".")
+        if error.format_message().startswith("Usage: "):  # nothing was given
+            print(error.format_message(), file=sys.stderr)
+            return code
+        text = " ".join(error.format_message().split()).rstrip(".")
+        message, *near = re.split(r"\.? \(?(?=Did you mean|Possible )", text)
         hint = f"{path} --help shows the options and examples"
+        if near:
+            hint = (near[0][0].lower() + near[0][1:]).rstrip(")")
     else:
         import traceback  # noqa: PLC0415  only a bug needs it
 

@@ -4,8 +4,7 @@
   const one = (selector, within = document) => within.querySelector(selector);
 
   // Theme: as the system has it, light, dark.
-  const themes = ["auto", "light", "dark"];
-  const button = one("#theme");
+  const themes = ["auto", "light", "dark"], button = one("#theme");
   const kept = () => { try { return localStorage.getItem("varcal-theme"); } catch { return null; } };
   const paint = (theme) => {
     document.documentElement.dataset.theme = theme;
@@ -15,10 +14,7 @@
   let chosen = Math.max(0, themes.indexOf(kept()));
   paint(themes[chosen]);
   button.hidden = false;
-  button.addEventListener("click", () => {
-    chosen = (chosen + 1) % themes.length;
-    paint(themes[chosen]);
-  });
+  button.addEventListener("click", () => paint(themes[chosen = (chosen + 1) % themes.length]));
 
   // Search: rows of the ranking and cards whose name holds the text.
   const search = one("#search");

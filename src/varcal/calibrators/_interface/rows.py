@@ -133,9 +133,10 @@ def labelled_rows(
     check_indexes(given | {"time": time, "blocks": blocks})
     groups, together = units_of(groups, time, blocks, X)
     try:
-        checked = Predictions.of(
-            y, p, X, classes=classes, sample_weight=sample_weight, groups=groups
-        )
+        with _probabilities_only():
+            checked = Predictions.of(
+                y, p, X, classes=classes, sample_weight=sample_weight, groups=groups
+            )
         turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
     except InputError as error:
         if together.startswith("blocks") and "groups" in error.message:
@@ -191,7 +192,8 @@ def score_names(p: object) -> tuple[str, ...]:
 def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
     """Check the arguments of `predict_proba`."""
     check_indexes({"p": p, "X": X})
-    scores, variables = read_scores(p, X)
+    with _probabilities_only():
+        scores, variables = read_scores(p, X)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
         raise InputError(
@@ -200,6 +202,18 @@ def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
         )
     nothing = np.empty(0, dtype=np.intp)
     return CalibrationRows(second_column(scores), tuple(range(n_classes)), nothing, None, variables)
+
+
+@contextmanager
+def _probabilities_only() -> Iterator[None]:
+    """Say what to do about logits, which a calibrator does not take."""
+    try:
+        yield
+    except InputError as error:
+        if "from_logits" not in error.hint:
+            raise
+        hint = "turn logits z into 1 / (1 + exp(-z)) first; divide percentages by 100"
+        raise InputError(error.message, hint, error.argument) from None
 
 
 def second_column(p: Floats) -> Floats:
