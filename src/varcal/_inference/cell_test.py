@@ -93,8 +93,9 @@ def cell_test(
     p = _combined(_tails(_forms(tables, moments, placed), errors), shared)
     if p >= SIMULATE_BELOW or not _is_sparse(tables[0]):
         return float(p)
-    n = tables[0].n.sum(-1)
-    gap = tables[0].overall * ratio_or_zero(n, n + PRIOR_ROWS)
+    # As in the moments, a row with most of the weight counts as one row.
+    counted = tables[0].effective_rows
+    gap = ratio_or_zero((counted * tables[0].gap).sum(-1), counted.sum(-1) + PRIOR_ROWS)
     forms = _forms(tables, [_model_moments(table, gap) for table in tables], placed)
     draws = 0 if rows is None else draws_for(rows)
     if rows is not None and draws:
