@@ -251,15 +251,6 @@ def test_wrong_options(options, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "options", [{"binning": "zz"}, {"n_bins": -1}, {"n_bins": 0}, {"n_bins": "x"}]
-)
-@pytest.mark.parametrize("values", [["a", "b"], [True, False], [1.0, 2.0]])
-def test_options_are_checked_for_every_kind(options, values):
-    with pytest.raises(InputError, match=f"{next(iter(options))} must be"):
-        fine_bins(of(values), **options)
-
-
 def test_a_single_list_of_cuts_is_for_one_variable():
     two = [of([1.0, 2.0], "x"), of([3.0, 4.0], "z")]
     with pytest.raises(InputError, match="single list of cut points for 2 variables"):

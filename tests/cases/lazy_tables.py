@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 import varcal as vc
 
@@ -58,14 +59,25 @@ def audits_in_memory(table):
     return audit
 
 
-def same_tables(a, b, other_zone=()):
-    """Compare tables; those of `other_zone` show the same instants in another time zone."""
-    assert a.keys() == b.keys()
-    for name, one in a.items():
-        if name not in other_zone:
-            assert one.columns["bin"] == b[name].columns["bin"], name
-        for column in one.columns:
-            if column != "bin":
-                np.testing.assert_allclose(
-                    one.columns[column], b[name].columns[column], atol=1e-12, err_msg=name
-                )
+def same_audits(a, b, other_zone=()):
+    """Compare audits of the same rows; `other_zone` shows instants in another time zone."""
+    assert (a.verdict, a.notes, a.n_rows, a.grouped) == (b.verdict, b.notes, b.n_rows, b.grouped)
+    for one, other in zip(a.targets.values(), b.targets.values(), strict=True):
+        assert (one.name, one.sides, one.events) == (other.name, other.sides, other.events)
+        for name in ("predicted", "observed", "gap", "gap_low", "gap_high", "limit"):
+            assert getattr(one, name) == pytest.approx(getattr(other, name), abs=1e-9), name
+        assert vars(one.by_score) == pytest.approx(vars(other.by_score), rel=1e-6, abs=1e-9)
+        np.testing.assert_allclose(one.score.columns["gap"], other.score.columns["gap"], atol=1e-9)
+    for one in a:
+        other = b.row(one.variable)
+        assert (one.kind, one.verdict, one.target) == (other.kind, other.verdict, other.target)
+        for name in ("error", "uneven"):
+            # A test that simulates hits draws them by row, or by cell without rows.
+            mine, theirs = (vars(getattr(row, name)) | {"p_value": 0} for row in (one, other))
+            assert mine == pytest.approx(theirs, rel=1e-6, abs=1e-9), one.variable
+        for column, values in one.table.columns.items():
+            again = other.table.columns[column]
+            if column in ("bin", "side"):
+                assert values == again or one.variable in other_zone, one.variable
+            else:
+                np.testing.assert_allclose(values, again, atol=1e-12, err_msg=one.variable)

@@ -61,7 +61,7 @@ def test_so_are_those_of_the_score_and_of_an_audit(table, in_batches):
     assert found.edges == "exact" and vc.audit("y", "p", data=rows).edges == "sampled"
     for row in wanted.rows:
         again = next(one for one in found.rows if one.variable == row.variable)
-        assert again.vece.value == pytest.approx(row.vece.value, abs=1e-12)
+        assert again.error.value == pytest.approx(row.error.value, abs=1e-12)
         assert again.n_bins == row.n_bins
 
 

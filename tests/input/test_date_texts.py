@@ -90,10 +90,9 @@ def test_an_audit_of_text_is_that_of_dates_in_memory_and_in_batches(written, mon
     lazy = vc.audit("y", "p", data=pl.from_pandas(frame).lazy())
     for one in (found, lazy):
         assert one.row("day").kind == "datetime"
-        assert one.tables["day"].columns["bin"] == wanted.tables["day"].columns["bin"]
-        np.testing.assert_allclose(
-            one.tables["day"].columns["gap"], wanted.tables["day"].columns["gap"]
-        )
+        mine, theirs = (each.row("day").table.columns for each in (one, wanted))
+        assert mine["bin"] == theirs["bin"]
+        np.testing.assert_allclose(mine["gap"], theirs["gap"])
         np.testing.assert_allclose(one["day"].gap, wanted["day"].gap, atol=1e-9)
 
 

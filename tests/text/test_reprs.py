@@ -39,7 +39,7 @@ def results(tmp_path_factory):
     found = [
         audit,
         audit.row(EVIL),
-        audit.repair,
+        audit.ladder,
         audit.since(audit),
         vc.compare(y, {"raw": p, EVIL: fitted.predict_proba(p, few)}, few),
         vc.curve(y, p, {EVIL: age}),
@@ -65,7 +65,7 @@ def results(tmp_path_factory):
 
 
 NAMES = [
-    *("Audit", "AuditRow", "Repair", "Changes", "Comparison", "Curve", "Estimate", "Reliability"),
+    *("Audit", "AuditRow", "Ladder", "Changes", "Comparison", "Curve", "Estimate", "Reliability"),
     *("BinTable", "Slices", "Slice", "Surface", "PredictableGap", "Monitor", "Status", "BinPlan"),
     *("Collected", "Applied", "Description", "Effects", "OnnxExport", "SqlExport", "PythonExport"),
 ]

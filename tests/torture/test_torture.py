@@ -20,7 +20,6 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="forks, and look
         "kills --kills 24",
         "disks",
         "interrupts --interrupts 6",
-        "load --small",
         "fuzz --cases 150",
     ],
 )

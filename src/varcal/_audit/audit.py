@@ -25,6 +25,7 @@ from varcal._input.left_out import all_left_out, explicit_names, must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._measures.curve import curve_of
 from varcal._measures.curve_result import Curve
+from varcal._measures.estimate import measure_and_test
 from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
 from varcal._slices.slices import slices as search
 from varcal._threads import one_blas_thread
@@ -283,11 +284,12 @@ def _curve(
     """Return the curve of a variable, of the target of its row."""
     row = next(row for row in judged.rows if row.variable == name)
     key = keys[[one.name for one in judged.targets].index(row.target)]
+    along = evidence.profile(key, name)
     return curve_of(
-        evidence.profile(key, name),
+        along,
         "correct" if key == CORRECT else "positive",
         level=level,
-        vece=row.error,
+        vece=measure_and_test(evidence, key, name, along, level=level),
         backend=evidence.backend,
         engine=evidence.engine,
     )
