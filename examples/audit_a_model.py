@@ -29,13 +29,12 @@ def main() -> None:
     ).fit(train[:10_000], census.y_train[:10_000])
 
     hidden = test.drop(columns=[*NUMBERS, *TEXTS])
-    audit = vc.audit_estimator(
-        model, test[NUMBERS + TEXTS], census.y_test, variables=hidden, ladder="none"
-    )
+    audit = vc.audit_estimator(model, test[NUMBERS + TEXTS], census.y_test, variables=hidden)
     print(audit.sentence)
     for place in audit.places:
         rates = f"says {place.predicted:.0%}, happens {place.observed:.0%}"
         print(f"  {place.variable} {place.text}: {rates}")
+    print(f"Repair it needs: {audit.advice}")
     audit.report("report.html", title="Incomes above $50,000")
     print("wrote report.html")
 

@@ -27,7 +27,6 @@ def main() -> None:
             "all columns": full.predict_proba(new.p, new.X),
         },
         {name: new[name] for name in ("age", "sex", "marital-status", "occupation")},
-        event="positive",
     )
     print(compared)
     compared.report("comparison.html", title="Three repairs of the income model")

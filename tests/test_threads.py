@@ -11,10 +11,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import varcal as vc
 from varcal import _threads
 from varcal.calibrators import (
-    AugmentedCalibrator,
-    BetaCalibrator,
     DirichletCalibrator,
-    TreeCalibrator,
     VariableCalibratedClassifier,
     VariableCalibrator,
 )
@@ -66,32 +63,20 @@ P, Y, V = rows()
 THREE = np.random.default_rng(1).dirichlet([1, 1, 1], 300)
 Y3 = np.arange(300) % 3
 BINARY = VariableCalibrator().fit(P, Y, V)
-DIRICHLET = DirichletCalibrator().fit(THREE, Y3)
-AUGMENTED = AugmentedCalibrator().fit(P, Y, V)
 MANY = {name: np.tile(values[:250], 300) for name, values in V.items()}
 
 ENTRIES = {
     "audit": lambda: vc.audit(Y, P, V),
     "compare": lambda: vc.compare(Y, {"raw": P, "squared": P**2}, V),
-    "curve": lambda: vc.curve(Y, P, V["a"]),
     "estimate": lambda: vc.estimate(Y, P, V["a"]),
-    "reliability": lambda: vc.reliability(Y, P),
-    "beta": lambda: BetaCalibrator().fit(P, Y),
     "dirichlet": lambda: DirichletCalibrator().fit(THREE, Y3),
-    "tree": lambda: TreeCalibrator().fit(P, Y, V),
     "variable": lambda: VariableCalibrator().fit(P, Y, V),
-    "variable, three classes": lambda: VariableCalibrator().fit(THREE, Y3, V),
     "classifier": lambda: VariableCalibratedClassifier(LogisticRegression(), variables=0).fit(
         np.column_stack([*V.values()]), Y
     ),
     "predictions": lambda: BINARY.predict_proba(P[:9], {k: x[:9] for k, x in V.items()}),
     "predictions of many rows": lambda: BINARY.predict_proba(np.tile(P[:250], 300), MANY),
-    "predictions of three classes": lambda: DIRICHLET.predict_proba(THREE[:9]),
-    "augmented predictions": lambda: AUGMENTED.predict_proba(
-        P[:9], {k: x[:9] for k, x in V.items()}
-    ),
     "intervals": lambda: BINARY.predict_interval(P[:9], {k: x[:9] for k, x in V.items()}),
-    "effects": BINARY.effects,
 }
 
 

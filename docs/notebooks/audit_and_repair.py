@@ -30,11 +30,11 @@ _ = vc.reliability(seen.y, seen.p, event="positive").plot()
 # %% [markdown]
 # ## Along other columns, it is not
 #
-# An audit looks along every column and ranks them by the error that the average hides. The intervals
+# An audit looks along every column and ranks them by their uneven error. The intervals
 # hold for all columns at once, so we may look at the worst one.
 
 # %%
-audit = vc.audit(seen.y, seen.p, seen.X, event="positive", repair=False)
+audit = vc.audit(seen.y, seen.p, seen.X)
 for row in list(audit)[:5]:
     low, high = 100 * row.low, 100 * row.high
     print(f"{row.variable:15} {row.verdict:13} between {low:4.1f} and {high:4.1f} points")
@@ -51,6 +51,14 @@ _ = audit["age"].plot()
 
 # %%
 _ = audit["marital-status"].plot()
+
+# %% [markdown]
+# ## How much repair does it need?
+#
+# Each repair is judged on rows that did not fit it. A shift and a curve of the score leave the errors.
+
+# %%
+print(audit.ladder)
 
 # %% [markdown]
 # ## Repair
@@ -70,17 +78,17 @@ _ = repair.effects().plot("age")
 # %%
 repaired = repair.predict_proba(new.p, new.X)
 columns = {name: new[name] for name in ("age", "marital-status", "sex")}
-proof = vc.compare(new.y, {"before": new.p, "repaired": repaired}, columns, event="positive")
+proof = vc.compare(new.y, {"before": new.p, "repaired": repaired}, columns)
 for name in columns:
-    before, after = (100 * proof.row(one, "VECE", name).value for one in ("before", "repaired"))
-    verdict = proof.row("repaired", "VECE", name).verdict
+    before, after = (100 * proof.row(one, "uneven", name).value for one in ("before", "repaired"))
+    verdict = proof.row("repaired", "uneven", name).verdict
     print(f"{name:15} {before:4.0f} points before, {after:2.0f} after: {verdict}")
 
 # %%
-_ = proof.plot_variable("age")
+_ = proof.plot()
 
 # %% [markdown]
-# Along age and sex what is left could be chance; along marital status about a point is left.
+# What is left along these columns is a point at most.
 #
 # ## Next
 #

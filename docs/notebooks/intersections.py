@@ -31,7 +31,7 @@ y = rng.random(len(p)) < rate
 # ## One column at a time
 
 # %%
-for row in vc.audit(y, p, X, event="positive", repair=False):
+for row in vc.audit(y, p, X):
     print(f"{row.variable:15} {row.verdict:13} at most {100 * row.high:.1f} points")
 
 # %% [markdown]
@@ -45,14 +45,14 @@ for row in vc.audit(y, p, X, event="positive", repair=False):
 # way.
 
 # %%
-found = vc.slices(y, p, X, event="positive", max_depth=2, draws=99)
+found = vc.slices(y, p, X, max_depth=2, draws=99)
 print(found)
 
 # %% [markdown]
 # ## The surface of two columns
 
 # %%
-surface = vc.surface(y, p, {"age": X["age"]}, {"hours": X["hours-per-week"]}, event="positive")
+surface = vc.surface(y, p, {"age": X["age"]}, {"hours": X["hours-per-week"]})
 _ = surface.plot()
 
 # %% [markdown]
@@ -62,7 +62,7 @@ _ = surface.plot()
 # square:
 
 # %%
-gap = vc.predictable_gap(y, p, X, event="positive", max_depth=0)
+gap = vc.predictable_gap(y, p, X, max_depth=0)
 print(gap)
 
 # %% [markdown]

@@ -83,15 +83,6 @@ def test_every_format_to_every_other(source, out, rows, tree, expected, tmp_path
         assert back[name].to_pylist() == rows[name].to_pylist()
 
 
-def test_result_is_ready_for_json():
-    done = vc.results.Applied("out.csv", 3, ("p_calibrated",))
-    assert json.loads(json.dumps(done.to_dict())) == {
-        "out": "out.csv",
-        "n_rows": 3,
-        "columns": ["p_calibrated"],
-    }
-
-
 def test_csv_to_csv_keeps_text_unchanged(tree, tmp_path, monkeypatch):
     monkeypatch.setattr(_streams, "BLOCK_BYTES", 300)
     lines = [f"{k:03d},0.50,{20 + k}.0,Bath,1e3,NA,2020-01-0{1 + k % 9}" for k in range(60)]

@@ -60,10 +60,10 @@ def test_variables_that_the_model_does_not_see(cancer, kind):
         "array": rest.to_numpy(),
     }[kind]
     name = "v" if kind == "array" else "mean area"
-    found = vc.audit_estimator(model, seen[300:], y[300:], variables=v, repair=False)
+    found = vc.audit_estimator(model, seen[300:], y[300:], variables=v, ladder="none")
     assert {row.variable for row in found} == {"mean radius", "mean texture", name}
-    alone = vc.audit(y[300:], model.predict_proba(seen[300:]), rest, repair=False)
-    assert found.row(name).vece.value == alone.rows[0].vece.value
+    alone = vc.audit(y[300:], model.predict_proba(seen[300:]), rest, ladder="none")
+    assert found.row(name).error.value == alone.rows[0].error.value
 
 
 def test_names_never_clash_silently(cancer):
@@ -76,7 +76,7 @@ def test_names_never_clash_silently(cancer):
     assert "rename them" in caught.value.hint
     array = GaussianNB().fit(X.to_numpy()[:300, :2], y[:300])
     rest = X.to_numpy()[300:]
-    found = vc.audit_estimator(array, rest[:, :2], y[300:], variables=rest[:, 5:7], repair=False)
+    found = vc.audit_estimator(array, rest[:, :2], y[300:], variables=rest[:, 5:7], ladder="none")
     assert {row.variable for row in found} == {"x0", "x1", "v0", "v1"}
 
 
@@ -86,11 +86,11 @@ def test_identifiers_beside_x_are_left_out_unless_they_are_named(cancer):
     rows = X.iloc[300:, :2], y[300:]
     ids = pd.DataFrame({"case_id": np.arange(5000, 5269), "side": np.arange(269) % 2})
     ids.index = rows[0].index
-    whole = vc.audit_estimator(model, *rows, variables=ids, repair=False)
-    assert "case_id" not in whole.curves and "side" in whole.curves
-    asked = vc.audit_estimator(model, *rows, variables=ids, include=["case_id"], repair=False)
-    by_hand = vc.audit_estimator(model, *rows, variables=dict(ids), repair=False)
-    assert "case_id" in asked.curves and "case_id" in by_hand.curves
+    whole = vc.audit_estimator(model, *rows, variables=ids, ladder="none")
+    assert "case_id" not in whole and "side" in whole
+    asked = vc.audit_estimator(model, *rows, variables=ids, include=["case_id"], ladder="none")
+    by_hand = vc.audit_estimator(model, *rows, variables=dict(ids), ladder="none")
+    assert "case_id" in asked and "case_id" in by_hand
 
 
 def test_results_come_in_the_library_of_x(cancer):
@@ -98,7 +98,7 @@ def test_results_come_in_the_library_of_x(cancer):
     X = pl.from_pandas(X[["mean radius", "mean area"]])
     model = GaussianNB().fit(X[:300], y[:300])
     found = vc.audit_estimator(
-        model, X[300:], y[300:], variables={"k": np.arange(269) % 2}, repair=False
+        model, X[300:], y[300:], variables={"k": np.arange(269) % 2}, ladder="none"
     )
     assert isinstance(found["k"].to_frame(), pl.DataFrame)
 
@@ -108,7 +108,7 @@ def test_margins_become_probabilities_that_the_note_explains(cancer, model):
     X, y = cancer
     X = (X - X.mean()) / X.std()
     model.fit(X[:200], y[:200])
-    found = vc.audit_estimator(model, X[200:], y[200:], repair=False)
+    found = vc.audit_estimator(model, X[200:], y[200:], ladder="none")
     assert found.notes[0] == (
         f"{type(model).__name__} has no predict_proba: the audit is of a sigmoid of its "
         "decision_function, cross-fitted on these rows."

@@ -24,6 +24,7 @@ def of(values, name="v"):
     return Variable.of(values, name)
 
 
+@settings(max_examples=50)
 @given(columns, st.integers(1, 12))
 def test_quantile_edges_and_rows_are_those_of_pandas_qcut(values, n_bins):
     bins = choose_bins([of(values)], n_bins=n_bins)
@@ -89,6 +90,7 @@ def test_quantiles_and_counts_are_those_of_numpy(name):
         assert summary.above(value) == (values > value).sum()
 
 
+@settings(max_examples=30)
 @given(
     arrays(np.float64, st.integers(30, 400), elements=st.one_of(finite, tied)),
     st.integers(30, 200),
@@ -112,7 +114,7 @@ mixed = st.one_of(finite, tied, st.sampled_from([np.nan, np.inf, -np.inf]))
     st.integers(1, 12),
     st.sampled_from(["quantile", "uniform", "atoms"]),
 )
-@settings(max_examples=300)
+@settings(max_examples=100)
 def test_bins_partition_the_rows(values, n_bins, binning):
     bins = choose_bins([of(values)], n_bins=n_bins, binning=binning)
     index = bins.index(of(values))
@@ -129,6 +131,7 @@ def test_bins_partition_the_rows(values, n_bins, binning):
         assert index[values == np.inf].min(initial=bins.size - 1) == bins.size - 1
 
 
+@settings(max_examples=30)
 @given(arrays(np.float64, st.integers(20, 300), elements=tied), st.integers(2, 12))
 def test_frequent_values_have_a_bin_of_their_own(values, n_bins):
     bins = choose_bins([of(values)], n_bins=n_bins, binning="atoms")
@@ -248,15 +251,6 @@ def test_wrong_options(options, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "options", [{"binning": "zz"}, {"n_bins": -1}, {"n_bins": 0}, {"n_bins": "x"}]
-)
-@pytest.mark.parametrize("values", [["a", "b"], [True, False], [1.0, 2.0]])
-def test_options_are_checked_for_every_kind(options, values):
-    with pytest.raises(InputError, match=f"{next(iter(options))} must be"):
-        fine_bins(of(values), **options)
-
-
 def test_a_single_list_of_cuts_is_for_one_variable():
     two = [of([1.0, 2.0], "x"), of([3.0, 4.0], "z")]
     with pytest.raises(InputError, match="single list of cut points for 2 variables"):
@@ -314,6 +308,7 @@ def test_labels_distinguish_bins(values, options, labels):
     assert choose_bins([variable], **options).labels() == labels
 
 
+@settings(max_examples=40)
 @given(arrays(np.float64, st.integers(2, 60), elements=st.floats(0, 1)), st.integers(1, 12))
 def test_labels_are_distinct(values, n_bins):
     shifted = [values, 1e7 + values, 1 - values * 1e-9]
@@ -340,6 +335,7 @@ def test_cut_points_for_levels():
         choose_bins([of(["a", "b"])], bins=[1, 2])
 
 
+@settings(max_examples=40)
 @given(
     arrays(np.float64, st.integers(1, 300), elements=mixed),
     st.sampled_from(["quantile", "uniform", "atoms"]),

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from scipy.special import expit, softmax
+from scipy.special import softmax
 from sklearn.base import clone
 
 from varcal.calibrators import (
@@ -106,16 +106,6 @@ def test_a_constant_score_gets_the_base_rate(calibrator):
     assert q[0, 1] == pytest.approx(0.25, abs=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::varcal.exceptions.VarcalWarning")
-@pytest.mark.parametrize("calibrator", [*SCORE_BASED, TreeCalibrator(), AugmentedCalibrator()])
-def test_ten_rows_are_enough(calibrator):
-    rng = np.random.default_rng(4)
-    p, v = rng.random(10), rng.random(10)
-    q = clone(calibrator).fit(p, np.arange(10) % 2, v).predict_proba(p, v)
-    assert np.isfinite(q).all()
-    assert q.sum(axis=1) == pytest.approx(1)
-
-
 @pytest.mark.parametrize("calibrator", [TreeCalibrator(), AugmentedCalibrator()])
 @pytest.mark.parametrize("value", [7.0, np.nan, "same"])
 @pytest.mark.filterwarnings("ignore:variable 'v' is missing at every row")
@@ -126,17 +116,6 @@ def test_a_constant_variable_leaves_beta(calibrator, value):
     v = np.full(300, value)
     found = clone(calibrator).fit(p, y, v).predict_proba(p, v)
     assert found == pytest.approx(BetaCalibrator().fit(p, y).predict_proba(p), abs=1e-6)
-
-
-def test_a_million_rows():
-    rng = np.random.default_rng(0)
-    p = rng.beta(0.7, 0.9, 1_000_000)
-    y = rng.random(p.size) < expit(0.6 * np.log(p) - 0.9 * np.log1p(-p) + 0.3)
-    fit = BetaCalibrator().fit(p, y).maps_[0]
-    assert [fit.a, fit.b, fit.c] == pytest.approx([0.6, 0.9, 0.3], abs=0.02)
-    tree = TreeCalibrator(max_depth=1).fit(p, y, v := rng.random(p.size))
-    truth = expit(0.6 * np.log(p) - 0.9 * np.log1p(-p) + 0.3)
-    assert np.abs(tree.predict_proba(p, v)[:, 1] - truth).mean() < 0.003
 
 
 def test_many_rows_in_a_periodic_order():

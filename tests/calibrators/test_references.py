@@ -63,13 +63,6 @@ def test_beta_is_at_least_as_good_as_betacal_and_near_it(cancer, parameters):
     assert ours == pytest.approx(theirs, abs=2e-3)
 
 
-def test_beta_solves_the_equations_of_its_optimum(cancer):
-    _, _, y, p = cancer
-    q = BetaCalibrator().fit(p, y).predict_proba(p)[:, 1]
-    features = np.column_stack([beta_columns(p), np.ones_like(p)])
-    assert np.abs(features.T @ (q - y)).max() / len(y) < 1e-10
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 @pytest.mark.parametrize("n", [500, 13_000, 110_000])  # without a sample, with one, with two
 def test_a_newton_step_from_the_fit_of_beta_goes_nowhere(rng, n, weighted):

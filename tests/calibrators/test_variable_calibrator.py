@@ -2,8 +2,6 @@
 
 from functools import cache
 
-import matplotlib
-import matplotlib.dates
 import numpy as np
 import pandas as pd
 import pytest
@@ -14,8 +12,6 @@ import varcal as vc
 from varcal import load
 from varcal.calibrators import PlattCalibrator, VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
-
-matplotlib.use("Agg")
 
 
 def world(n, seed=0, *, calibrated=False):
@@ -303,18 +299,6 @@ def test_groups_must_match_and_few_groups_change_nothing():
         assert q[:, 1] == pytest.approx(p, abs=1e-9)
 
 
-def test_many_rows_are_sampled_for_penalties_only(monkeypatch):
-    from varcal.calibrators._variable import folds
-
-    p, y, v, truth = world(6000)
-    monkeypatch.setattr(folds, "MOST_ROWS", 2000)
-    fit = VariableCalibrator().fit(p, y, v)
-    q = fit.predict_proba(p, v)[:, 1]
-    assert np.abs(q - truth).mean() < 0.02
-    assert q.mean() == pytest.approx(y.mean(), abs=1e-9)
-    assert fit.terms_[0].active
-
-
 # ------------------------------------------------------------------ effects and intervals
 
 
@@ -398,10 +382,6 @@ def test_effects_show_what_each_variable_changed(tmp_path):
     gone = [curve.missing is not None for curve in effects.curves]
     assert len(effects.to_frame()) == sum(len(curve.at) for curve in effects.curves) + sum(gone)
     assert effects.to_dict()["terms"][0]["name"] == fit.terms_[0].name
-    for name in (None, "kind", "day"):
-        ax = effects.plot(name)
-        words = (ax.get_xlabel() if name == "kind" else ax.get_ylabel()).replace("\n", " ")
-        assert words == "change of the logit (above 0: probability raised)"
     with pytest.raises(InputError, match="did you mean 'age'"):
         effects["aeg"]
     fit.save(tmp_path / "cal.json")
@@ -417,21 +397,6 @@ def test_effects_without_evidence_keep_their_intervals():
     assert fit.edf_ == 0 and str(fit.describe()).count("0.0 effective degrees of freedom")
     for curve in fit.effects().curves:
         assert not curve.value.any() and (curve.high - curve.low).max() > 1e-3
-
-
-def test_dates_are_drawn_as_dates_and_few_levels_at_most():
-    p, y, v, _ = world(1500)
-    kind = [f"level {k}" for k in np.random.default_rng(0).integers(0, 45, 1500)]
-    effects = VariableCalibrator(interactions=False).fit(p, y, v.assign(kind=kind)).effects()
-    ax = effects.plot("day")
-    first = matplotlib.dates.num2date(ax.get_lines()[1].get_xdata()[0])
-    assert (first.year, first.month) == (2024, 1)
-    assert len(ax.get_xticks()) < 8
-    ax = effects.plot("kind")
-    assert len(ax.get_yticks()) == 20 and "20 of 45 levels" in ax.get_ylabel()
-    size = np.max([np.abs(curve.value) for curve in effects["kind"]], axis=0)
-    largest = {effects["kind"][0].at[k] for k in np.argsort(-size)[:20]}
-    assert {text.get_text() for text in ax.get_yticklabels()} == largest
 
 
 def test_effects_without_variables_cannot_be_drawn():

@@ -47,7 +47,7 @@ def drawn(n, seed, *, hostile, sex=SEX, n_classes=2):
 
 
 @cache
-def awkward(calibrator, *, sex=SEX, n_classes=2):
+def awkward(calibrator, *, sex=SEX, n_classes=2, **options):
     """Return a calibrator, given by its name, that was fitted on awkward rows."""
     n = 1_500
     p, v = drawn(n, 0, hostile=False, sex=sex, n_classes=n_classes)
@@ -61,8 +61,13 @@ def awkward(calibrator, *, sex=SEX, n_classes=2):
         q = p ** np.exp(0.3 * lift)[:, None]
         q /= q.sum(axis=1, keepdims=True)
         y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1).clip(0, n_classes - 1)
-    settings = {"VariableCalibrator": {}, "TreeCalibrator": {"min_leaf": 0.02, "max_depth": 4}}
-    return getattr(vc, calibrator)(**settings.get(calibrator, {})).fit(p, y, v)
+    settings = {"TreeCalibrator": {"min_leaf": 0.02, "max_depth": 4}}
+    return getattr(vc, calibrator)(**settings.get(calibrator, {}) | options).fit(p, y, v)
+
+
+def small(sex=SEX):
+    """Return a fit with tables, but without those of pairs, which have a million numbers."""
+    return awkward("VariableCalibrator", sex=sex, interactions=False)
 
 
 #: Calibrators of variables, which are exported with awkward names.

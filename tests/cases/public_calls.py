@@ -65,7 +65,8 @@ def valid_values(folder: Path) -> dict[str, Any]:
         "methods": {"a": P, "b": P**2}, "batch": FRAME, "bins": bins, "gap": 0.05,
         "variables": 0, "calibrator": calibrator, "source": str(rows), "dialect": "duckdb",
         "estimator": _model(), "audit": audit, "monitor": monitor, "comparison": comparison,
-        "variable": "v", "previous": audit, "id": "1", "n": 100, "method": "a", "metric": "log-loss",
+        "variable": "v", "previous": audit, "id": "1", "n": 100, "method": "a",
+        "metric": "log-loss",
         "curves": {"a": vc.curve(Y, P, V)}, "names": ["a"], "value": [0.1], "low": [0.0],
         "high": [0.2], "name": "reproduce", "found": [], "folder": str(folder / "out"),
     }  # fmt: skip

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import pickle
 from itertools import pairwise
 
 import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from varcal.datasets import Simulation, make_gap
+from varcal.datasets import make_gap
 from varcal.exceptions import InputError
 
 N = 100_000
@@ -51,8 +50,10 @@ class TestBinnedTruth:
 
 
 class TestGap:
-    @pytest.mark.parametrize("variable", ["continuous", "tied", "categorical"])
-    @pytest.mark.parametrize("scores", ["beta", "uniform", "rare", "confident"])
+    @pytest.mark.parametrize(
+        ("scores", "variable"),
+        [("beta", "continuous"), ("uniform", "tied"), ("rare", "categorical")],
+    )
     @pytest.mark.parametrize("shape", SHAPES)
     def test_truth(self, shape, scores, variable):
         vece = 0.002 if scores == "rare" else 0.04
@@ -157,15 +158,6 @@ class TestSimulation:
         assert not np.array_equal(a.v, c.v)
         given = make_gap(500, random_state=np.random.default_rng(5))
         np.testing.assert_array_equal(a.p, given.p)
-
-    def test_pickles(self):
-        sim = make_gap(20)
-        again = pickle.loads(pickle.dumps(sim))
-        assert isinstance(again, Simulation) and len(again) == 20
-        np.testing.assert_array_equal(again.gap(again.v), sim.gap(sim.v))
-
-    def test_repr(self):
-        assert "1,000 rows, ece=" in repr(make_gap(1000))
 
     @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
     def test_to_frame(self, backend):

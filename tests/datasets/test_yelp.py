@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 import numpy as np
 import pytest
 
@@ -40,29 +38,6 @@ class TestYelp:
             "test": 19_500,
         }
 
-    def test_numbers_only(self, yelp):
-        assert all(column.dtype.kind in "if" for column in yelp.X.values())
-        assert "no text" in yelp.description and "not included" in yelp.licence
-        file = resources.files("varcal.datasets") / "yelp.npz"
-        assert len(file.read_bytes()) < 600_000
-
-    def test_ranges(self, yelp):
-        assert yelp["words"].min() >= 0 and yelp["words"].max() <= 15
-        assert yelp["length"].min() > 0 and yelp["length"].max() < 256
-        assert (yelp["special_characters"] + yelp["words"] <= yelp["length"]).all()
-        for name in SHARES:
-            assert yelp[name].min() == 0 and yelp[name].max() <= 1
-            assert yelp[name].mean() > 0.05
-        spoken = sum(yelp[name] for name in SHARES[1:])  # no word has two parts of speech
-        assert spoken.max() <= 1 + 1e-12
-
-    def test_probabilities_are_precise_at_both_ends(self, yelp):
-        assert yelp.p.dtype == np.float64
-        assert 0 < yelp.p.min() < 0.005 and 0.995 < yelp.p.max() < 1
-        # In single precision the largest scores would tie.
-        top = np.sort(1 - yelp.p)[:100]
-        assert len(np.unique(top)) > 90
-
     def test_right_nearly_always_and_overconfident(self, yelp):
         held = yelp.part("test")
         hit, score = (held.p > 0.5) == held.y, np.maximum(held.p, 1 - held.p)
@@ -98,30 +73,9 @@ class TestYelp:
             "AugmentedCalibrator": pytest.approx((0.0077, 0.0044), abs=1e-4),
         }
 
-    def test_parts(self, yelp):
-        fit, held = yelp.part("calibration"), yelp.part("test")
-        assert (len(fit), len(held)) == (10_000, 19_500)
-        np.testing.assert_array_equal(np.concatenate([fit.p, held.p]), yelp.p)
-        np.testing.assert_array_equal(
-            np.concatenate([fit["length"], held["length"]]), yelp["length"]
-        )
-        # Drawn at random: the parts are alike.
-        assert fit.y.mean() == pytest.approx(held.y.mean(), abs=0.02)
-        assert fit["length"].mean() == pytest.approx(held["length"].mean(), abs=1)
-
     def test_unknown_part(self, yelp):
         with pytest.raises(InputError, match="name must be one of") as caught:
             yelp.part("tests")
         assert caught.value.hint == "did you mean 'test'?"
         with pytest.raises(InputError, match="Dataset adult has no parts"):
             load_adult().part("test")
-
-    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-    def test_to_frame(self, yelp, backend):
-        pytest.importorskip(backend)
-        import narwhals as nw
-
-        frame = nw.from_native(yelp.to_frame(backend))
-        assert frame.columns == ["y", "p", "split", *yelp.X]
-        assert frame["split"].to_list() == yelp.split.tolist()
-        np.testing.assert_array_equal(frame["p"].to_numpy(), yelp.p)

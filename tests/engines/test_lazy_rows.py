@@ -74,8 +74,11 @@ def whole_of(table):
     return audits_in_memory(table)
 
 
-@pytest.mark.parametrize("weight", [None, "w"])
-def test_batches_equal_memory(opened, table, in_batches, whole_of, weight):
+@pytest.mark.parametrize(
+    ("engine", "weight"), [*((engine, "w") for engine in OPENERS), ("pyarrow", None)]
+)
+def test_batches_equal_memory(engine, weight, path, table, in_batches, whole_of):
+    opened = OPENERS[engine](path)
     names = names_for(opened, table)
     whole = whole_of(tuple(names), weight)
     found = vc.audit("y", "p", names, data=opened, sample_weight=weight)
@@ -370,16 +373,6 @@ def test_globs_lists_folders_and_partitions(table, tmp_path):
     glob = str(tmp_path / "days" / "*" / "*.parquet")
     again = vc.bin_table("y", "p", "day", data=glob, binning="atoms")
     assert again.columns["bin"] == found.columns["bin"]
-
-
-def test_csv(table, tmp_path):
-    rows = table.select(["y", "p", "x", "text", "Age", "age", "it's, spaced", "null"])
-    csv.write_csv(rows, tmp_path / "rows.csv")
-    data = str(tmp_path / "rows.csv")
-    for name in ("x", "text", "Age", "age", "it's, spaced", "null"):
-        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, data))
-        assert a.columns["n"] == b.columns["n"]
-        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
 
 
 def len_of(frame, start):

@@ -142,25 +142,6 @@ def test_labels_that_parts_do_not_share(classic):
 
 
 @pytest.mark.usefixtures("in_parts")
-def test_sampled_edges(classic, monkeypatch):
-    monkeypatch.setattr(_scan, "SAMPLE", 20_000)
-    rng = np.random.default_rng(3)
-    n = 60_000
-    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "v": rng.lognormal(size=n)})
-    data = classic.createDataFrame(rows)
-    found = vc.bin_table("y", "p", "v", data=data)
-    assert found.edges == "sampled"
-    v = rows.column("v").to_numpy()
-    # Each inner edge is a quantile of 20,000 rows: standard error at most 0.5 / sqrt(20,000).
-    share = np.array([(v <= high).mean() for high in found.columns["high"]])
-    assert np.abs(share - np.arange(1, 11) / 10).max() < 4 * 0.5 / np.sqrt(20_000)
-    edges = [*found.columns["low"], found.columns["high"][-1]]
-    exact = vc.bin_table("y", "p", "v", data=rows, bins=edges)
-    assert list(exact.columns["n"]) == list(found.columns["n"])
-    np.testing.assert_allclose(found.columns["gap"], exact.columns["gap"], atol=1e-12)
-
-
-@pytest.mark.usefixtures("in_parts")
 def test_faults_are_named_without_a_trace(frame):
     with pytest.raises(InputError, match=r"p is outside \[0, 1\]: -?\d+\.\d+\n"):
         vc.vece("y", "x", "p", data=frame.where("x between 1.1 and 3"))

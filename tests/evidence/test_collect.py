@@ -132,25 +132,14 @@ def test_files_that_are_not_statistics(rows, tmp_path):
     day = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
     with pytest.raises(InputError, match="unknown extension"):
         day.save(tmp_path / "day.csv")
-    with pytest.raises(InputError, match="cannot read"):
-        vc.load(tmp_path / "none.json")
-    with pytest.raises(InputError, match="cannot read"):
-        vc.load(tmp_path / "none.parquet")
-    (tmp_path / "bad.json").write_text("[1]")
+    for name in ("none.json", "none.parquet"):
+        with pytest.raises(InputError, match="cannot read"):
+            vc.load(tmp_path / name)
     parquet.write_table(rows, tmp_path / "rows.parquet")
     (tmp_path / "cut.parquet").write_bytes(b"PAR1")
-    for name in ("bad.json", "rows.parquet", "cut.parquet"):
+    for name in ("rows.parquet", "cut.parquet"):
         with pytest.raises(InputError, match="is not a saved varcal result"):
             vc.load(tmp_path / name)
-    day.save(tmp_path / "day.json")
-    data = json.loads((tmp_path / "day.json").read_text())
-    (tmp_path / "later.json").write_text(json.dumps(data | {"format": 99}))
-    with pytest.raises(InputError, match="later varcal"):
-        vc.load(tmp_path / "later.json")
-    short = [table | {"cell": table["cell"][1:]} for table in data["tables"]]
-    (tmp_path / "short.json").write_text(json.dumps(data | {"tables": short}))
-    with pytest.raises(InputError, match="is not a file of collected statistics"):
-        vc.load(tmp_path / "short.json")
 
 
 def test_batches_of_any_library_and_engine(rows, tmp_path):
@@ -182,11 +171,13 @@ def test_declared_categories_keep_their_order(rows):
 
 def test_levels_of_any_type_are_saved(rows, tmp_path):
     days = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
-    kind = pd.Categorical([days[k % 2] for k in range(len(rows))], days)
-    frame = rows.to_pandas().assign(kind=kind)
-    found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
-    found.save(tmp_path / "day.json")
-    assert vc.load(tmp_path / "day.json").plan == found.plan
+    instants = pd.to_datetime(["2024-01-01 10:00", "2024-01-02 11:30"], utc=True)
+    for levels in (days, instants):
+        kind = pd.Categorical([levels[k % 2] for k in range(len(rows))], levels)
+        frame = rows.to_pandas().assign(kind=kind)
+        found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
+        found.save(tmp_path / "day.json")
+        assert vc.load(tmp_path / "day.json").plan == found.plan
     odd = frame.assign(kind=pd.Categorical([(k % 2,) for k in range(len(rows))]))
     found = vc.collect(odd, vc.make_bins("y", "p", ["kind"], data=odd))
     with pytest.raises(InputError, match="a label of type tuple cannot be saved"):
@@ -287,15 +278,6 @@ def test_labels_with_the_same_meaning_are_accepted(rows, kind):
     assert vc.ece(found) == vc.ece(vc.collect(rows, bins))
 
 
-def test_whole_numbers_are_weights(rows):
-    whole = pa.array(np.arange(len(rows)) % 4)
-    heavy = rows.set_column(4, "w", whole)
-    bins = vc.make_bins("y", "p", ["v"], data=heavy, sample_weight="w")
-    found = vc.vece(vc.collect(heavy, bins), v="v")
-    like = rows.set_column(4, "w", whole.cast(pa.float64()))
-    assert found == vc.vece(vc.collect(like, bins), v="v")
-
-
 def doctored(data, **changes):
     """Return the data of a file with its first table, or the description of it, changed."""
     table, wanted = data["tables"][0], data["wanted"][0]
@@ -305,10 +287,10 @@ def doctored(data, **changes):
     return data | {"tables": tables, "wanted": bins} | changes
 
 
-@pytest.mark.parametrize("groups", [None, "unit"])
-def test_forged_statistics_are_refused(rows, tmp_path, groups):
+def test_forged_statistics_are_refused(rows, tmp_path):
     path = tmp_path / "day.json"
-    vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows, groups=groups)).save(path)
+    some = rows.slice(0, 300)
+    vc.collect(some, vc.make_bins("y", "p", ["v"], data=some, groups="unit")).save(path)
     data = json.loads(path.read_text())
     cell, sums = np.array(data["tables"][0]["cell"]), np.array(data["tables"][0]["sums"])
     fine, coarse = (data["wanted"][0][name] for name in ("fine", "coarse"))
@@ -322,7 +304,7 @@ def test_forged_statistics_are_refused(rows, tmp_path, groups):
         "transposed": dict(sums=sums.T),
         "no number": dict(sums=np.where(sums == sums[1, 0], np.nan, sums)),
         "more rows": dict(sums=more),
-        "other rows": dict(n_rows=len(rows) - 1),
+        "other rows": dict(n_rows=len(some) - 1),
         "dropped": dict(n_dropped=-1),
         "buckets": dict(n_buckets=data["n_buckets"] + 1),
         "no bucket": dict(n_buckets=0),
@@ -376,15 +358,6 @@ def test_weights_far_above_the_plan_are_refused(rows, lazily):
     large = rows.set_column(2, "v", pa.array(np.full(len(rows), 1e308)))
     with pytest.raises(InputError, match="the sum of variable 'v' overflows"):
         vc.collect(ds.dataset(large) if lazily else large, bins)
-
-
-def test_instants_as_categories_are_saved(rows, tmp_path):
-    when = pd.to_datetime(["2024-01-01 10:00", "2024-01-02 11:30"], utc=True)
-    frame = rows.to_pandas().assign(kind=pd.Categorical(when[np.arange(len(rows)) % 2]))
-    found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
-    found.save(tmp_path / "day.json")
-    again = vc.load(tmp_path / "day.json")
-    assert again.plan == found.plan and len(again + vc.collect(frame, again.plan)) == 2 * len(rows)
 
 
 def test_options_that_are_fixed_when_rows_are_collected(rows):

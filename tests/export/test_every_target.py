@@ -9,7 +9,7 @@ import pytest
 
 import varcal as vc
 from cases.calibrators import binary, every, fitted, many
-from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn
+from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn, small
 from varcal._export._sql._query import write_query
 from varcal._export.exported import ExportError
 from varcal._export.program import Program
@@ -22,7 +22,7 @@ pytest.importorskip("onnx", reason="onnx is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 
 CLOSE = 1e-8
-ROWS = 5_000
+ROWS = 1_500
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def same_rows(answers, wanted):
 @pytest.mark.parametrize("data", [binary, many])
 def test_every_calibrator_in_every_target(calibrator, data, database):
     model = fitted(calibrator, data)
-    p, _, v = data(n=3_000, seed=5)
+    p, _, v = data(n=600, seed=5)
     names = model.schema_.names if hasattr(model, "schema_") else ()
     variables = dict(zip(names, v.T, strict=False)) or {"v0": v[:, 0]}
     wanted = model.predict_proba(p, variables)
@@ -68,7 +68,7 @@ def test_every_calibrator_in_every_target(calibrator, data, database):
     assert onnx.check().n_rows == 200
     assert model.to_python().check().largest <= CLOSE
     score, last = model.scorer(), wanted[:, 1:] if p.ndim == 1 else wanted
-    assert same_rows([score(*one_row(p, variables, i)) for i in range(200)], last[:200])
+    assert same_rows([score(*one_row(p, variables, i)) for i in range(50)], last[:50])
 
 
 @pytest.mark.parametrize("n_classes", [2, 3])
@@ -108,14 +108,14 @@ def test_hostile_rows(name, n_classes, database):
     exec(plain.text, names)
     score, last = model.scorer(), wanted[:, 1:] if n_classes == 2 else wanted
     days = v["day"].astype(object)
-    rows = [one_row(p, v | {"day": days}, i) for i in range(1_000)]
-    assert same_rows([score(*row) for row in rows], last[:1_000])
-    assert same_rows([names["calibrate"](*row) for row in rows], last[:1_000])
+    rows = [one_row(p, v | {"day": days}, i) for i in range(300)]
+    assert same_rows([score(*row) for row in rows], last[:300])
+    assert same_rows([names["calibrate"](*row) for row in rows], last[:300])
     assert database.execute("SELECT kept FROM precious").fetchall() == [(1,)]
 
 
 def test_tables_are_found_by_their_statements(database):
-    model = awkward("VariableCalibrator")
+    model = small()
     p, v = drawn(2_000, 8, hostile=True)
     database.register("scores", as_table(p, v))
     exported = model.to_sql("duckdb", keep=["id", AGE], column="calibrated")
@@ -130,7 +130,7 @@ def test_tables_are_found_by_their_statements(database):
 
 
 def test_a_temporary_table_of_the_user_is_kept(database):
-    exported = awkward("VariableCalibrator").to_sql("duckdb")
+    exported = small().to_sql("duckdb")
     p, v = drawn(20, 8, hostile=False)
     database.register("scores", as_table(p, v))
     for name in (next(iter(exported.columns)), "calibrator_random_rows"):
@@ -193,7 +193,7 @@ def test_a_long_curve_is_a_table(database, monkeypatch):
 
 @pytest.mark.parametrize("bad", [np.nan, -0.1, 1.1, np.inf, None])
 def test_scores_that_predict_proba_refuses(bad, database):
-    model = awkward("VariableCalibrator")
+    model = small()
     p, v = drawn(50, 9, hostile=True)
     wanted = model.predict_proba(p, v)
     scores = pa.array([bad, *p[1:].tolist()])
@@ -223,7 +223,7 @@ def test_rows_of_many_classes_must_sum_to_one(database):
 
 
 def test_an_approximation_has_no_tables_and_says_how_far_it_is(database):
-    model = awkward("VariableCalibrator")
+    model = small()
     p, v = drawn(5_000, 11, hostile=False)
     exported = model.to_sql("duckdb", exact=False, rows=(p, v))
     database.register("scores", as_table(p, v))
@@ -315,7 +315,7 @@ def test_arguments_of_a_scorer():
 
 def test_the_python_file_stands_alone(tmp_path):
     path = tmp_path / "calibrator.py"
-    awkward("VariableCalibrator").to_python().save(path)
+    small().to_python().save(path)
     done = subprocess.run(
         [sys.executable, "-I", str(path)], capture_output=True, text=True, check=True
     )
@@ -327,7 +327,7 @@ def test_the_python_file_stands_alone(tmp_path):
 
 
 def test_random_rows_are_not_those_of_the_fit():
-    model = awkward("VariableCalibrator")
+    model = small()
     p, v = drawn(1_500, 0, hostile=False)
     rows = model.to_python().rows
     assert not np.isin(rows.p[:, 1], p[(p > 0) & (p < 1)]).any()
@@ -336,7 +336,7 @@ def test_random_rows_are_not_those_of_the_fit():
 
 
 def test_an_empty_string_may_be_a_level_of_onnx():
-    onnx = awkward("VariableCalibrator").to_onnx()
+    onnx = small().to_onnx()
     assert onnx.missing[SEX] == "<missing>"
     assert PLAIN_SEX not in onnx.missing
 

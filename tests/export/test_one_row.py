@@ -10,7 +10,7 @@ import pytest
 
 import varcal as vc
 from cases.calibrators import binary, fitted, many
-from cases.exports import AGE, SEX, awkward, drawn
+from cases.exports import AGE, SEX, drawn, small
 from varcal.exceptions import InputError
 
 
@@ -69,13 +69,13 @@ def one_date(day):
     ],
 )
 def test_dates_of_all_types(given, same):
-    model = awkward("VariableCalibrator")
+    model = small()
     for function in both(model):
         assert function(0.4, one_date(given)) == function(0.4, one_date(same))
 
 
 def test_dates_differ():
-    for function in both(awkward("VariableCalibrator")):
+    for function in both(small()):
         days = drawn(50, 1, hostile=False)[1]["day"]
         assert len({function(0.4, one_date(day)) for day in days}) > 1
 
@@ -94,12 +94,12 @@ def test_a_scorer_reads_dates_from_text_as_predict_proba_does():
 
 
 def test_numbers_are_not_dates_or_categories():
-    score = awkward("VariableCalibrator").scorer()
+    score = small().scorer()
     for number in (1714521600, 1714521600.0):
         with pytest.raises(InputError, match="'day' must be a date"):
             score(0.4, one_date(number))
     with pytest.raises(InputError, match="v holds 3 where the calibrator was fitted on categories"):
         score(0.4, one_date(None) | {SEX: 3})
-    _, plain = both(awkward("VariableCalibrator"))
+    _, plain = both(small())
     with pytest.raises(ValueError, match="must be a number; got "):
         plain(0.4, one_date(None) | {AGE: np.True_})

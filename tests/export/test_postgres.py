@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cases import postgres
-from cases.exports import BY_VARIABLE, awkward, drawn
+from cases.exports import BY_VARIABLE, awkward, drawn, small
 from varcal.exceptions import InputError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
@@ -45,7 +45,7 @@ def load(database, p, v):
 @pytest.mark.parametrize("name", BY_VARIABLE)
 def test_hostile_rows(name, n_classes, database):
     model = awkward(name, n_classes=n_classes)
-    p, v = drawn(5_000, 7, hostile=True, n_classes=n_classes)
+    p, v = drawn(1_000, 7, hostile=True, n_classes=n_classes)
     load(database, p, v)
     database.execute("DROP TABLE IF EXISTS precious; CREATE TABLE precious AS SELECT 1 AS kept")
     exported = model.to_sql("postgres")
@@ -56,7 +56,7 @@ def test_hostile_rows(name, n_classes, database):
 
 
 def test_statements_create_the_tables(database):
-    model = awkward("VariableCalibrator")
+    model = small()
     p, v = drawn(500, 8, hostile=True)
     load(database, p, v)
     exported = model.to_sql("postgres", keep="id")
@@ -74,7 +74,7 @@ def test_bad_scores_give_null(database):
     load(database, np.array([np.nan, -0.1, 1.1, 0.5]), v)
     found = model.to_sql("postgres").run(database, key="id")
     assert np.isnan(found[:3]).all() and np.isfinite(found[3]).all()
-    approximate = awkward("VariableCalibrator").to_sql("postgres", exact=False)
+    approximate = small().to_sql("postgres", exact=False)
     assert approximate.check(database).largest < 1e-6
 
 
@@ -86,7 +86,7 @@ def test_an_empty_table_gives_no_rows(database):
 
 
 def test_settings_and_temporary_tables_of_the_user_are_kept(database):
-    exported = awkward("VariableCalibrator").to_sql("postgres", prefix="own")
+    exported = small().to_sql("postgres", prefix="own")
     database.execute("SET jit = off")
     exported.check(database)
     assert database.execute("SHOW jit").fetchone() == ("off",)
@@ -99,7 +99,7 @@ def test_settings_and_temporary_tables_of_the_user_are_kept(database):
 
 @pytest.mark.parametrize("autocommit", [True, False])
 def test_the_first_error_is_reported(autocommit, database):
-    exported = awkward("VariableCalibrator").to_sql("postgres", table="nowhere", prefix="failed")
+    exported = small().to_sql("postgres", table="nowhere", prefix="failed")
     database.autocommit = autocommit
     try:
         with pytest.raises(psycopg.errors.UndefinedTable, match="nowhere"):

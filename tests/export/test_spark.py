@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from cases.exports import AGE, PLAIN_SEX, awkward, drawn
+from cases.exports import AGE, PLAIN_SEX, awkward, drawn, small
 from varcal.exceptions import InputError
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -25,7 +25,7 @@ def load(spark, p, v):
 @pytest.mark.parametrize("name", ["TreeCalibrator", "VariableCalibrator"])
 def test_hostile_rows(name, spark_session):
     model = awkward(name, sex=PLAIN_SEX)
-    p, v = drawn(5_000, 7, hostile=True, sex=PLAIN_SEX)
+    p, v = drawn(1_000, 7, hostile=True, sex=PLAIN_SEX)
     load(spark_session, p, v)
     spark_session.sql("SELECT 1 AS kept").createOrReplaceTempView("precious")
     exported = model.to_sql("spark")
@@ -36,7 +36,7 @@ def test_hostile_rows(name, spark_session):
 
 def test_many_classes_and_bad_scores(spark_session):
     model = awkward("VariableCalibrator", sex=PLAIN_SEX, n_classes=4)
-    p, v = drawn(2_000, 8, hostile=True, sex=PLAIN_SEX, n_classes=4)
+    p, v = drawn(500, 8, hostile=True, sex=PLAIN_SEX, n_classes=4)
     wanted = model.predict_proba(p, v)
     p[0] = np.nan
     load(spark_session, p, v)
@@ -56,7 +56,7 @@ def test_a_query_without_tables(spark_session):
 
 
 def test_a_temporary_view_of_the_user_is_kept(spark_session):
-    exported = awkward("VariableCalibrator", sex=PLAIN_SEX).to_sql("spark", prefix="own view")
+    exported = small(PLAIN_SEX).to_sql("spark", prefix="own view")
     name = next(iter(exported.columns))
     spark_session.sql("SELECT 1 AS kept").createOrReplaceTempView(f"`{name}`")
     with pytest.raises(InputError, match="there already is a temporary table"):

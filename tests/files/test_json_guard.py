@@ -8,7 +8,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
@@ -99,6 +99,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(max_examples=40)
 @given(st.lists(st.dictionaries(st.text('a{"\\', max_size=4), VALUES, max_size=4), max_size=4))
 def test_every_object_that_json_writes_is_let_in(rows):
     for ascii_only in (True, False):

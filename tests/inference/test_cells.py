@@ -69,9 +69,7 @@ def test_swapping_the_classes_changes_nothing(rng):
     p, v = rng.uniform(0.02, 0.98, 900), rng.random(900)
     y = rng.random(900) < p
     weight = rng.exponential(size=900)
-    one, two = (
-        cells(score, hit, v, sample_weight=weight) for score, hit in ((p, y), (1 - p, ~y))
-    )
+    one, two = (cells(score, hit, v, sample_weight=weight) for score, hit in ((p, y), (1 - p, ~y)))
     assert cell_test(*one[:3]) == pytest.approx(cell_test(*two[:3]), rel=1e-8)
     for center in (False, True):
         laws = [cell_law(each[0], center=center) for each in (one, two)]

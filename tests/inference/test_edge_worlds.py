@@ -35,12 +35,12 @@ def rate(edge, name, replicates):
     ],
 )
 def test_intervals_cover_where_they_did_not(edge, name, before):
-    assert rate(edge, name, 60) > 0.86 > before  # 95 % less three standard errors
+    assert rate(edge, name, 40) > 0.84 > before  # 95 % less three standard errors
 
 
 def test_heavy_weights_do_not_make_a_gap_change(edge):
-    found = rate(edge, "uneven, weights 1000, numeric, n = 60, gap 0.0", 100)
-    assert found < 0.115  # 5 % and three standard errors; 100 % before
+    found = rate(edge, "uneven, weights 1000, numeric, n = 60, gap 0.0", 60)
+    assert found < 0.135  # 5 % and three standard errors; 100 % before
 
 
 def test_two_classes_have_the_interval_of_one():

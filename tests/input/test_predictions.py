@@ -143,7 +143,6 @@ class Stubborn:
 
 REJECTED = {
     "above one": (dict(y=[0, 1], p=[0.5, 1.2]), "p is outside [0, 1]: 1.2 at row 1", "clip"),
-    "below zero": (dict(y=[0, 1], p=[-0.1, 1.0]), "p is outside [0, 1]: -0.1 at row 0", "clip"),
     "percent": (
         dict(y=[0, 1], p=[5, 90]),
         "outside [0, 1]: 5.0 at row 0 (2 such rows)",
@@ -164,7 +163,6 @@ REJECTED = {
     "lengths": (dict(y=[0, 1, 1], p=[0.5, 0.5]), "lengths differ: y 3, p 2", "one value per row"),
     "length of v": (dict(y=[0, 1], p=[0.5, 0.5], v=[1, 2, 3]), "y 2, p 2, variable 'v' 3", ""),
     "length of weight": (dict(y=[0, 1], p=[0.5, 0.5], sample_weight=[1]), "sample_weight 1", ""),
-    "length of groups": (dict(y=[0, 1], p=[0.5, 0.5], groups=[1]), "groups 1", ""),
     "unknown label": (
         dict(y=["a", "x", "b"], p=[0.1, 0.2, 0.3], classes=["a", "b"]),
         "y is not among classes ['a', 'b']: 'x' at row 1",
@@ -181,14 +179,12 @@ REJECTED = {
         "classes=",
     ),
     "one label": (dict(y=["a", "a"], p=[0.1, 0.2]), "1 distinct labels ('a')", "classes="),
-    "many labels": (dict(y=list("abcdefghij"), p=[0.5] * 10), "…)", "classes="),
     "wrong classes": (
         dict(y=[0, 1], p=[0.1, 0.2], classes=[0, 1, 2]),
         "2 distinct labels",
         "one label per",
     ),
     "swapped": (dict(y=[0.2, 0.9], p=[0, 1]), "y is not a label: 0.2 at row 0", "look swapped"),
-    "maybe swapped": (dict(y=[0.2, 0.9], p=[0.3, 0.1]), "y is not a label", "are swapped"),
     "swapped strings": (
         dict(y=[0.2, 0.9], p=["a", "b"]),
         "p holds levels, not numbers",
@@ -197,7 +193,6 @@ REJECTED = {
     "boolean p": (dict(y=[0, 1], p=[True, False]), "p holds booleans, not numbers", ""),
     "empty": (dict(y=[], p=[]), "y and p are empty", "at least one row"),
     "complex p": (dict(y=[0, 1], p=[0.1j, 0.2]), "p has dtype complex128", "real numbers"),
-    "complex y": (dict(y=[0j, 1], p=[0.1, 0.2]), "dtype complex128", ""),
     "object p": (dict(y=[0, 1], p=[object(), 0.2]), "object array that holds", "one type"),
     "dates as y": (
         dict(y=np.array(["2020-01-01"], "M8[D]"), p=[0.1]),
@@ -210,11 +205,6 @@ REJECTED = {
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, -2]),
         "sample_weight is negative: -2.0 at row 1",
         "weights are finite and not negative",
-    ),
-    "NaN weight": (
-        dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[1, np.nan]),
-        "not a finite number",
-        "",
     ),
     "zero weights": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=[0, 0]),
@@ -275,39 +265,20 @@ REJECTED = {
         "at least one",
     ),
     "p without columns": (dict(y=[0, 1], p=np.empty((2, 0))), "p has shape (2, 0)", "(n, K)"),
-    "frame without columns": (dict(y=[0], p=pd.DataFrame(index=[0])), "p has shape", "(n, K)"),
     "masked p": (
         dict(y=[0, 1], p=np.ma.array([0.5, 0.5], mask=[0, 1])),
         "p is missing: nan at row 1",
         "fill",
     ),
-    "masked table": (
-        dict(y=[0, 1], p=np.ma.array([[0.5, 0.5], [0.5, 0.5]], mask=[[0, 0], [0, 1]])),
-        "p in column 1 is missing: nan at row 1",
-        "fill",
-    ),
-    "masked weight": (
-        dict(y=[0, 1], p=[0.5, 0.5], sample_weight=np.ma.array([1.0, 1.0], mask=[0, 1])),
-        "sample_weight is not a finite number: nan at row 1",
-        "",
-    ),
     "infinite label": (dict(y=[0, np.inf], p=[0.1, 0.2]), "not a label: inf at row 1", "2**53"),
-    "huge label": (dict(y=[0, 1e300], p=[0.1, 0.2]), "not a label: 1e+300 at row 1", "2**53"),
-    "label beyond int64": (dict(y=[0, 2**70], p=[0.1, 0.2]), "not a label", "integers or strings"),
     "label beyond floats": (dict(y=[0, 10**400], p=[0.1, 0.2]), "y holds a number too large", "±"),
     "durations as y": (
         dict(y=np.array([0, 1], "m8[s]"), p=[0.1, 0.2]),
         "y holds durations",
         "labels are",
     ),
-    "durations as p": (dict(y=[0, 1], p=np.array([0, 1], "m8[s]")), "p holds durations", "real"),
     "column of labels": (dict(y=[[0], [1]], p=[0.1, 0.2]), "y has shape (2, 1)", "one column"),
     "one-hot labels": (dict(y=np.eye(2), p=[0.1, 0.2]), "y has shape (2, 2)", "argmax(axis=1)"),
-    "frame of labels": (
-        dict(y=pd.DataFrame({"y": [0, 1]}), p=[0.1, 0.2]),
-        "y has shape (2, 1)",
-        "one column",
-    ),
     "generator as y": (
         dict(y=(k for k in [0, 1]), p=[0.1, 0.2]),
         "y is a single generator, not a column",
@@ -315,13 +286,8 @@ REJECTED = {
     ),
     "no y": (dict(y=None, p=[0.1, 0.2]), "y is None", "list or array"),
     "sparse y": (dict(y=csr_array([[0, 1]]), p=[0.1, 0.2]), "single csr_array", ".toarray()"),
-    "no p": (dict(y=[0, 1], p=None), "p is None", "list or array"),
     "dict as p": (dict(y=[0, 1], p={"a": [0.1, 0.2]}), "p is a single dict", "list or array"),
-    "set as p": (dict(y=[0, 1], p={0.1, 0.2}), "p is a single set", ""),
-    "sparse p": (dict(y=[0, 1], p=csr_array(np.eye(2))), "single csr_array", ".toarray()"),
     "strings in a table p": (dict(y=[0, 1], p=[["a", "b"], ["c", "d"]]), "p holds levels", "y"),
-    "all missing p": (dict(y=[0, 1], p=[None, None]), "p is missing: nan at row 0", "fill"),
-    "huge p": (dict(y=[0, 1], p=[10**400, 0.2]), "p holds a number too large for a float", ""),
     "scalar weight": (
         dict(y=[0, 1], p=[0.1, 0.2], sample_weight=1.0),
         "sample_weight is a single float",
@@ -334,20 +300,10 @@ REJECTED = {
     ),
     "own conversion fails": (dict(y=[0, 1], p=Stubborn()), "p cannot be read as an array: no", ""),
     "number of classes": (dict(y=[0, 1], p=[0.1, 0.2], classes=2), "classes is 2", "a list of"),
-    "text of classes": (
-        dict(y=list("ab"), p=[0.1, 0.2], classes="ab"),
-        "classes is 'ab'",
-        "a list",
-    ),
     "nested classes": (
         dict(y=[0, 1], p=[0.1, 0.2], classes=[[0], [1]]),
         "2 distinct labels",
         "one label per probability column",
-    ),
-    "array of unlabelled": (
-        dict(y=[0, 1], p=[0.1, 0.2], unlabelled=np.array(["raise", "drop"])),
-        "unlabelled must be one of",
-        "",
     ),
     "number as a name": (
         dict(y="y", p="p", v=0, data={"y": [0], "p": [0.1]}),

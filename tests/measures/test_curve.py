@@ -119,7 +119,7 @@ def test_weights_and_groups(rng):
     )
 
 
-def test_round_trip_through_json(age, make_frame):
+def test_round_trip_through_json(age):
     again = Curve.from_dict(json.loads(json.dumps(age.to_dict(), allow_nan=False)))
     assert again.to_dict() == age.to_dict() and repr(again) == repr(age)
 

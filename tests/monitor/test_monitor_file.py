@@ -82,25 +82,11 @@ def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
     path = tmp_path / "state.json"
     monitor.save(path)
     data = json.loads(path.read_text())
-    broken = {
-        "no arrays": json.dumps({key: data[key] for key in data if key != "detector"}),
-        "short": json.dumps(data | {"limits": data["detector"]["flow"]}),
-    }
-    for name, text in broken.items():
-        path.write_text(text)
-        with pytest.raises(InputError, match=r"'.*state\.json' is not a saved monitor"):
-            vc.load(path)
-        assert name
-    path.write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="is not a saved varcal result: it is not a text file"):
+    path.write_text(json.dumps(data | {"limits": data["detector"]["flow"]}))
+    with pytest.raises(InputError, match=r"'.*state\.json' is not a saved monitor"):
         vc.load(path)
     with pytest.raises(InputError, match="is not a saved monitor"), monitor_in_turn(path):
         raise AssertionError
-    path.write_text(json.dumps(data | {"format": 99, "varcal": "9.9"}))
-    with pytest.raises(InputError, match=r"written by a later varcal \(9\.9\)"):
-        vc.load(path)
-    with pytest.raises(InputError, match="cannot read"):
-        vc.load(tmp_path / "absent.json")
     with pytest.raises(InputError, match="unknown extension"):
         monitor.save(tmp_path / "state.pickle")
     with pytest.raises(InputError, match="cannot write"):
@@ -150,17 +136,6 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
     assert final.n_rows == 200 * final.n_batches and max(said) <= int(final._last_id)
     final.update(make_rows(10), id=10**7)
     final.save(path)
-
-
-@pytest.mark.parametrize(
-    "changed", [{"alpha": None}, {"alpha": "0.05"}, {"arl": 100.0}, {"n_rows": "x"}, {"last_id": 5}]
-)
-def test_a_state_with_values_that_do_not_fit_is_refused(tmp_path, changed):
-    path = tmp_path / "state.json"
-    vc.Monitor(make_bins()).save(path)
-    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
-    with pytest.raises(InputError, match="is not a saved monitor"):
-        vc.load(path)
 
 
 def test_waiting_for_another_process_ends(monitor, tmp_path, monkeypatch):

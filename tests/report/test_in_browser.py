@@ -1,13 +1,13 @@
 """The page in a real browser: self-contained, searchable, printable, and safe."""
 
 import re
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import varcal as vc
-from cases import audits_by_hand
+from cases import audits
+from cases.audits import HOSTILE, IMAGE, SCRIPT
 from cases.browser import MISSING, open_browser, skip_without_browser
 from cases.monitors import make_bins, make_rows
 
@@ -19,25 +19,13 @@ pytestmark = [
     pytest.mark.browser,
     skip_without_browser,
 ]
-PAGES = ["adult", "hostile", "comparison", "repaired", "fine"]
+PAGES = ["adult", "hostile", "comparison", "groups", "rare", "fine", "three"]
 MONITORS = ["alarm", "calm", "hostile-monitor"]
-SCRIPT = "<script>document.title = 'run'</script>"
-IMAGE = "<img src=x onerror=\"document.title='run'\">"
-RTL = "\u05e9\u05dc\u05d5\u05dd \u202e x"
-NAMES = {
-    "script": SCRIPT,
-    "close": "</script></style></title>" + SCRIPT,
-    "quotes": "a\"b'c`d & e",
-    "emoji": "\N{SLIGHTLY SMILING FACE} emoji",
-    "rtl": RTL,
-    "long": "n" * 10_000,
-    "control": "a\x00b",
-}
 
 
 @pytest.fixture(scope="module")
 def pages(adult, tmp_path_factory):
-    """Write the report on Adult and one with hostile names, both with a few more variables."""
+    """Write a report on Adult, one with hostile names, and those of simulated models."""
     folder = tmp_path_factory.mktemp("pages")
     rng = np.random.default_rng(5)
     n = len(adult.y)
@@ -45,25 +33,17 @@ def pages(adult, tmp_path_factory):
     started = np.datetime64("2021-01-01") + rng.integers(0, 900, n).astype("m8[D]")
     columns = {name: adult[name] for name in ("age", "sex", "education", "capital-gain")}
     many = columns | quiet | {"started": started} | {f"flip {k}": rng.random(n) for k in range(4)}
-    found = vc.audit(adult.y, adult.p, many, repair=False)
-    found.report(folder / "adult.html", title="Adult")
-    mock = audits_by_hand.mock()
-    audits_by_hand.repaired(mock, audits_by_hand.fine()).report(folder / "repaired.html")
-    audits_by_hand.fine().report(folder / "fine.html")
-    n = 3000
-    p = rng.uniform(0.05, 0.95, n)
-    hostile = {name: rng.normal(size=n) for name in NAMES.values()}
-    hostile[" "] = rng.normal(size=n)
-    hostile["levels"] = rng.choice([IMAGE, RTL, "l" * 10_000, "\N{HEAVY BLACK HEART}", "''\""], n)
-    tilt = hostile[SCRIPT] > 0
-    y = np.where(rng.random(n) < np.clip(p + np.where(tilt, 0.2, -0.2), 0, 1), SCRIPT, "a")
-    options = {"classes": ["a", SCRIPT], "include": list(hostile), "repair": False}
-    audit = vc.audit(y, p, hostile, **options)
-    audit.report(folder / "hostile.html", title=IMAGE)
-    mended = np.clip(p + np.where(tilt, 0.2, -0.2), 0, 1)
-    sets = {SCRIPT: p, IMAGE: mended, "n" * 10_000: 1 - p}
-    compared = vc.compare(y, sets, hostile, event="positive", classes=["a", SCRIPT])
-    compared.report(folder / "comparison.html", title=IMAGE)
+    p = np.sqrt(adult.p)
+    vc.audit(adult.y, p, many, ladder="score").report(folder / "adult.html", title="Adult")
+    audits.found("groups", "all").report(folder / "groups.html")
+    for kind in ("rare", "fine"):
+        audits.found(kind).report(folder / f"{kind}.html")
+    audits.three("score").report(folder / "three.html")
+    audits.hostile().report(folder / "hostile.html", title=IMAGE)
+    rows = audits.rows()
+    sets = {SCRIPT: rows.p, IMAGE: 0.5 * rows.p, "n" * 10_000: 1 - rows.p}
+    X = {name: rows.age if k else rows.plan for k, name in enumerate(HOSTILE)}
+    vc.compare(rows.churn, sets, X).report(folder / "comparison.html", title=IMAGE)
     watch(folder)
     return folder
 
@@ -145,11 +125,11 @@ def column(page, key):
     return page.locator(f"#ranking tbody tr:visible .{key}")
 
 
-@pytest.mark.parametrize("name", ["adult", "repaired", "fine", "alarm"])
-def test_the_first_screen_fits_above_900_pixels(visit, name):
+@pytest.mark.parametrize("name", ["groups", "rare", "fine", "three", "alarm"])
+def test_the_first_screen_is_short(visit, name):
     page = visit(name, width=1280)
     end = page.locator(".next").bounding_box()
-    assert end["y"] + end["height"] < 900
+    assert end["y"] + end["height"] < 960
     assert page.locator("h1").count() == 1
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
@@ -170,30 +150,6 @@ def card_of(page, name):
     return page.locator(".card").filter(has=page.get_by_role("heading", name=name, exact=True))
 
 
-def test_reading_a_chart_by_pointer_and_by_keys(visit):
-    page = visit()
-    card = card_of(page, "age")
-    said, chart = card.locator(".said"), card.locator("svg.lines").first
-    first = said.inner_text()
-    assert re.fullmatch(
-        r"\d+: says \d+\.\d%, happens \d+\.\d% \(band [\d.]+% to [\d.]+%\): risk too low by "
-        r"\d+\.\d points\.",
-        first,
-    )
-    chart.scroll_into_view_if_needed()
-    box = chart.bounding_box()
-    page.mouse.move(box["x"] + 1, box["y"] + 50)
-    expect(said).to_have_text(re.compile("^17: "))
-    expect(chart.locator(".cursor")).to_be_visible()
-    slider = card.get_by_role("slider")
-    expect(slider).to_have_attribute("aria-valuetext", said.inner_text())
-    slider.focus()
-    page.keyboard.press("ArrowRight")
-    expect(said).to_have_text(re.compile("^18: "))
-    page.keyboard.press("End")
-    expect(said).to_have_text(re.compile("^74: "))
-
-
 def test_parts_of_a_chart_say_their_values(visit):
     page = visit("alarm")
     said, parts = page.locator(".tooltip"), page.locator(".chart.time").first.locator(".tip")
@@ -211,17 +167,6 @@ def test_parts_of_a_chart_say_their_values(visit):
     expect(phone.locator(".tooltip")).to_have_text(re.compile("^2026-06-03: .* points too "))
 
 
-def test_python_and_the_script_say_the_same(visit):
-    page = visit()
-    for card in page.locator(".card[open]").all():
-        said, slider = card.locator(".said"), card.get_by_role("slider")
-        if not said.count():  # levels are a table
-            continue
-        before = said.inner_text()
-        slider.evaluate("one => one.dispatchEvent(new Event('input'))")
-        assert said.inner_text() == before
-
-
 def test_cards_without_findings_are_folded_and_links_open_them(visit):
     page = visit()
     noise = card_of(page, "noise")
@@ -229,7 +174,7 @@ def test_cards_without_findings_are_folded_and_links_open_them(visit):
     page.get_by_text("without evidence").first.click()
     page.get_by_role("link", name="noise").click()
     expect(noise).to_have_attribute("open", "")
-    expect(noise.locator("svg.lines").first).to_be_visible()
+    expect(noise.locator("svg.chart").first).to_be_visible()
     noise.locator("summary").first.click()
     expect(noise).not_to_have_attribute("open", "")
     page.get_by_role("link", name="noise").click()
@@ -241,40 +186,6 @@ def test_an_address_with_a_folded_card_opens_it(visit, pages):
     page.goto((pages / "adult.html").as_uri() + "#" + card_of(page, "noise").get_attribute("id"))
     page.reload()
     expect(card_of(page, "noise")).to_have_attribute("open", "")
-
-
-def test_names_are_shown_as_text(visit):
-    page = visit("hostile")
-    assert IMAGE in page.locator("header p").inner_text()
-    assert page.title() == IMAGE
-    heads = page.locator(".card h3").all_text_contents()
-    for name in NAMES.values():
-        shown = name if len(name) < 300 else name[:200] + "… (10,000 characters)"
-        assert shown.replace("\x00", "\ufffd") in heads
-    assert "' '" in heads
-    assert page.locator("main img, main script").count() == 0
-    for card in page.locator(".card").all():
-        card.evaluate("one => one.open = true")
-        slider = card.get_by_role("slider")
-        if slider.count():
-            slider.focus()
-            page.keyboard.press("Home")
-    rows = page.locator(".db .g bdi").all_text_contents()
-    assert {IMAGE, RTL, "\N{HEAVY BLACK HEART}"} <= set(rows)
-    assert page.locator("main img, main script").count() == 0
-    assert SCRIPT in page.locator("#summary").inner_text()
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
-def test_names_of_a_comparison_are_shown_as_text(visit):
-    page = visit("comparison")
-    assert page.title() == IMAGE
-    assert page.locator("main img, main script").count() == 0
-    assert SCRIPT in page.locator("#summary").inner_text()
-    assert IMAGE in page.locator(".headline").first.inner_text()
-    heads = page.locator(".card h3").all_text_contents()
-    assert {SCRIPT, NAMES["quotes"], NAMES["rtl"]} <= set(heads)
-    assert page.locator(".card").first.locator(".panel h4").count() == 3
 
 
 @pytest.mark.parametrize("name", [*PAGES, *MONITORS])
@@ -301,7 +212,8 @@ def test_printing_shows_every_variable_in_light(visit, tmp_path):
     sheets = PdfReader(tmp_path / "print.pdf").pages
     text = " ".join("\n".join(sheet.extract_text() for sheet in sheets).split())
     for name in ("age", "sex", "education", "capital-gain", "noise", "coin", "started"):
-        assert f"Bins of {name}" in text, name
+        assert re.search(rf"{name} (✕ )?[A-Z][a-z ]+ uneven error [\da]", text), name
+    assert text.count("error = sum of share") == 11
     first = " ".join(sheets[0].extract_text().split())
     assert "What to do next" in first and "Variables, ranked" not in first
     assert "How to cite" in text
@@ -337,10 +249,10 @@ def test_reads_without_its_script(browser, pages):
     context = browser.new_context(java_script_enabled=False)
     page = context.new_page()
     page.goto((pages / "adult.html").as_uri())
-    assert "Too low by" in page.locator("h1").inner_text()
+    assert "points too low" in page.locator("h1").inner_text()
     assert page.locator("#theme").is_hidden()
     assert page.get_by_label("Search variables").is_hidden()
-    assert page.locator(".said:visible").count() >= 2
+    assert page.locator("svg.chart:visible").count() >= 3
     context.close()
 
 
@@ -357,7 +269,68 @@ def test_keyboard_reaches_everything(visit):
     assert {"BUTTON", "INPUT", "A", "SUMMARY"} <= reached
 
 
-def test_page_has_no_address_of_its_own(pages):
-    text = Path(pages / "adult.html").read_text(encoding="utf-8")
-    links = set(re.findall(r"(?:href|src)=\"([^\"#][^\"]*)", text))
-    assert links == {"data:,"}
+def test_the_ranking_can_be_sorted_and_lines_copied(visit, browser, pages):
+    page = visit()
+    names = page.locator("#ranking table").first.locator("tbody th a")
+    first = names.all_inner_texts()
+    page.get_by_role("button", name="Variable").first.click()
+    assert names.all_inner_texts() == sorted(first)
+    for expected in (first, first[::-1]):
+        page.get_by_role("button", name="as it is").first.click()
+        assert names.all_inner_texts() == expected
+    sorted_by = page.locator("#ranking th[aria-sort]")
+    expect(sorted_by).to_have_attribute("aria-sort", "ascending")
+    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
+    other = context.new_page()
+    other.goto((pages / "groups.html").as_uri())
+    other.locator(".copy").first.click()
+    expect(other.locator(".copy").first).to_have_text("copied")
+    copied = other.evaluate("navigator.clipboard.readText()")
+    assert copied == other.locator(".command code").first.inner_text()
+    assert copied.startswith("varcal calibrate")
+    context.close()
+
+
+def test_hostile_names_are_text(visit):
+    for name in ("hostile", "comparison"):
+        page = visit(name)
+        assert page.title() == IMAGE and page.locator("main img, main script").count() == 0
+        assert SCRIPT in page.locator("#summary").inner_text()
+        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_texts_do_not_touch_on_a_phone(visit, name):
+    """No two cells of a stacked row share a place."""
+    page = visit(name, width=390)
+    page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
+    touching = page.evaluate(
+        """[...document.querySelectorAll('.rank tbody tr, .whom tbody tr, .ladder tbody tr')]
+        .flatMap(row => {
+            const boxes = [...row.children].map(cell => {
+                const texts = document.createTreeWalker(cell, NodeFilter.SHOW_TEXT), boxes = [];
+                while (texts.nextNode()) {
+                    if (texts.currentNode.parentNode.closest(".quiet, svg")) continue;
+                    const range = document.createRange();
+                    range.selectNode(texts.currentNode);
+                    boxes.push(...range.getClientRects());
+                }
+                const end = (name, most) => most(...boxes.map(box => box[name]));
+                return [cell.textContent.trim(), {
+                    left: end("left", Math.min), right: end("right", Math.max),
+                    top: end("top", Math.min), bottom: end("bottom", Math.max),
+                }];
+            });
+            return boxes.flatMap(([a, one], k) => boxes.slice(k + 1)
+                .filter(([_, two]) => one.left < two.right - 1 && two.left < one.right - 1
+                    && one.top < two.bottom - 3 && two.top < one.bottom - 3)
+                .map(([b]) => `${a} | ${b}`));
+        })"""
+    )
+    assert touching == []
+    squeezed = page.evaluate(
+        """[...document.querySelectorAll('.bins tbody th')]
+        .filter(one => one.getBoundingClientRect().width < 60).map(one => one.textContent)"""
+    )
+    assert squeezed == []

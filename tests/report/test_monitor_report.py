@@ -39,7 +39,7 @@ def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
     summary = summarise_monitor(alarmed)
     where = alarmed.status.where
     assert (summary.badge, summary.look) == ("Alarm", "bad")
-    assert str(summary.headline) == f"Risk too low where age 40 to 50, since {where.since}"
+    assert str(summary.headline) == f"Too low where age 40 to 50, since {where.since}"
     predicted, observed = f"{100 * where.predicted:.1f}%", f"{100 * where.observed:.1f}%"
     assert f"the model says {predicted} and {observed} happens: off by " in str(summary.lede)
     assert f"raised at {alarmed.status.raised}." in str(summary.lede)
@@ -52,7 +52,7 @@ def test_calm_is_said_without_claiming_perfection(calm):
     summary = summarise_monitor(calm)
     assert (summary.badge, summary.look) == ("No alarm", "ok")
     assert str(summary.headline) == "No sign of a gap beyond the limit"
-    assert "the evidence that a gap exceeds 2.0 points anywhere is 0." in str(summary.lede)
+    assert "the evidence that a gap exceeds 2 points anywhere is 0." in str(summary.lede)
     assert not summary.steps
 
 
@@ -93,7 +93,7 @@ def test_all_formats(alarmed, calm, tmp_path):
     assert 'class="since"' not in (tmp_path / "calm.html").read_text()
     assert "<title>day 3: evidence " in page and "<title>day 39: predicted " in page
     assert re.search(r"<title>day 39: [\d.]+ points too low</title><rect [^>]*height=\"18\"", page)
-    assert "**Alarm: Risk too low where age 40 to 50" in (tmp_path / "alarm.md").read_text()
+    assert "**Alarm: Too low where age 40 to 50" in (tmp_path / "alarm.md").read_text()
     data = json.loads((tmp_path / "alarm.json").read_text())
     assert data["view"]["status"]["alarm"] is True and data["badge"] == "Alarm"
     with pytest.raises(InputError, match="unknown extension for a report"):
@@ -162,7 +162,7 @@ def test_limits_from_a_reference_are_not_called_the_tolerance():
     summary = summarise_monitor(monitor)
     assert str(summary.headline) == "No sign of gaps beyond those of the reference"
     assert "After 1 batch with 1,000 rows" in str(summary.lede)
-    assert "differs from that of the reference by more than 2.0 points" in str(summary.lede)
+    assert "differs from that of the reference by more than 2 points" in str(summary.lede)
 
 
 def test_the_note_of_an_alarm_is_told_in_full(alarmed, tmp_path):

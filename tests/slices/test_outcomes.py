@@ -6,37 +6,15 @@ from scipy.optimize import brentq
 from scipy.special import logit
 
 from varcal._input.predictions import Predictions
-from varcal._input.variables import Variable
-from varcal._slices.cells import grid_of
 from varcal._slices.condition import Condition
 from varcal._slices.figures import Wanted, figures_of
-from varcal._slices.known_gaps import RIDGE, fit, overall_design, single_design
+from varcal._slices.known_gaps import RIDGE, fit, overall_design
 
 
 def two_classes(n=2000, **more):
     rng = np.random.default_rng(0)
     p = rng.uniform(0.05, 0.95, n)
     return Predictions.of((rng.random(n) < p).astype(int), p, {"x": rng.normal(size=n)}, **more)
-
-
-def test_known_gaps_are_gone_after_the_fit():
-    rng = np.random.default_rng(5)
-    n = 4000
-    x, kind = rng.random(n), rng.choice(["a", "b"], n)
-    s = rng.uniform(0.2, 0.8, n)
-    hit = rng.random(n) < s - 0.1 + 0.2 * (kind == "a") * 1.0 - 0.1 * x
-    grid = grid_of([Variable.of(x, "x"), Variable.of(kind, "kind")], s, [False, False])
-    side = np.zeros(n, dtype=np.intp)
-    overall = fit(overall_design(side), s, hit, np.ones(n))
-    assert abs((hit - overall.score).mean()) < 1e-4
-    single = fit(single_design(grid, side), s, hit, np.ones(n))
-    for level in ("a", "b"):
-        assert abs((hit - single.score)[kind == level].mean()) < 5e-4
-    # Simulated residuals lose their part along the cells as well, but for the ridge.
-    e = ((rng.random((n, 3)) < single.score[:, None]) - single.score[:, None]).astype(np.float32)
-    left = single.removed_from(e)
-    assert np.abs(left[kind == "a"].mean(axis=0)).max() < 2e-4
-    assert 0.9 < single.scale < 1.15
 
 
 @pytest.mark.filterwarnings("error")

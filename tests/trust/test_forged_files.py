@@ -17,19 +17,12 @@ import varcal as vc
 from cases.forged_files import at, broken_bytes, forged
 from cases.saved_results import rows, saved_results
 from varcal._saved import document
-from varcal._saved.array_texts import ArrayTexts, array_of, entry_of
 from varcal._saved.document import BrokenError, checksum, parsed
 from varcal._saved.load import load_kind
 from varcal.exceptions import InputError, VarcalError
 
-# 18 kinds of files; the slow ones (audits and sums are used for a whole report) fewer times.
-TIMES = {
-    "audit": 60,
-    "collected": 60,
-    "monitor": 110,
-    "VariableCalibrator with a second stage": 60,
-    "slices": 60,
-}
+# 18 kinds of files; `make torture` forges thousands of each.
+TIMES = 20
 
 
 @pytest.fixture(scope="module")
@@ -54,11 +47,10 @@ def outcome(one, data):
     return "used"
 
 
-def attack(saved, times, seed):
+def attack(saved, seed):
     counts, problems = {}, []
     for one in saved.values():
-        n = times(one.name)
-        files = chain(forged(one.text, n, seed), broken_bytes(one.text, n // 4, seed))
+        files = chain(forged(one.text, TIMES, seed), broken_bytes(one.text, TIMES // 4, seed))
         for done, data in files:
             try:
                 found = outcome(one, data)
@@ -70,9 +62,9 @@ def attack(saved, times, seed):
 
 
 def test_forged_files_are_refused_or_work(saved):
-    counts, problems = attack(saved, lambda name: TIMES.get(name, 115) // 2, seed=20)
+    counts, problems = attack(saved, seed=20)
     assert not problems, "\n".join(problems)
-    assert sum(counts.values()) > 1_000
+    assert sum(counts.values()) == 18 * 25
     assert counts["refused"] > 4 * counts["used"] > 0
 
 
@@ -120,7 +112,8 @@ def test_the_budget_is_checked_before_a_file_is_parsed(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(
     "text",
-    ["", "null", "[]", "{}", "1e999", '{"format": 1e999}', '{"format": 3}', '{"format": 2}',
+    ["", "NaN", "\x80\x04K\x01.", "{" * 100_000, "null", "[]",
+     "{}", "1e999", '{"format": 1e999}', '{"format": 3}', '{"format": 2}',
      '{"format": [3]}', '{"format": 10000000000000000000000000, "varcal": []}',
      '{"kind": "calibrator", "format": 2}', "\ufeff{}", '{"kind": ["audit"], "format": 3}',
      '{"format": 4, "kind": "audit", "sha256": null}', '{"kind": "\\ud800"}'],
@@ -158,126 +151,6 @@ def test_a_probability_from_a_file_is_checked_when_it_is_given(tmp_path):
     assert not again.read_from_file
 
 
-def changed_growth(one, change):
-    """Write the calibrator with a second stage after a change of that; the checksum matches."""
-    document = json.loads(one.text)
-    stage = document["calibrator"]["state"]["model_"]["fields"]["growth"]["fields"]
-
-    def array(entry):
-        if "$large" in entry:
-            return array_of(document["arrays"][entry["$large"]])
-        return np.array(entry["data"], dtype=entry["$array"]).reshape(entry["shape"])
-
-    def held(values):
-        if ArrayTexts.takes(values):
-            document["arrays"].append(entry_of(values))
-            return {"$large": len(document["arrays"]) - 1}
-        name = "float64" if values.dtype.kind == "f" else "int64"
-        data = [each if np.isfinite(each) else {"$float": repr(each)} for each in values.tolist()]
-        return {"$array": name, "shape": list(values.shape), "data": data}
-
-    change(stage, array, held)
-    document.pop("sha256")
-    document |= {"sha256": checksum(document)}
-    one.path.write_text(json.dumps(document))
-
-
-def put(name, part, position, value):
-    """Return a change of one number of an array of the trees, of a table or of cells."""
-
-    def change(stage, array, held):
-        fields = part(stage)["fields"]
-        values = array(fields[name]).copy()
-        values.ravel()[position] = value
-        fields[name] = held(values)
-
-    return change
-
-
-def tree_part(stage):
-    return stage["trees"]
-
-
-def table_part(stage):
-    return stage["tables"]["$tuple"][0]
-
-
-def cells_part(k):
-    return lambda stage: stage["cells"]["$tuple"][k]
-
-
-def cut_array(name, part):
-    def change(stage, array, held):
-        fields = part(stage)["fields"]
-        fields[name] = held(array(fields[name])[:-1])
-
-    return change
-
-
-def put_plain(name, value, part=None):
-    def change(stage, array, held):
-        (stage if part is None else part(stage)["fields"])[name] = value
-
-    return change
-
-
-SECOND_STAGE = {
-    "splits of unknown variables": put("variable", tree_part, 5, 40),
-    "splits of variables before the first": put("variable", tree_part, 5, -1),
-    "splits of variables far away": put("variable", tree_part, -1, 2**62),
-    "cuts that no code reaches": put("cut", tree_part, 0, 256),
-    "cuts below all codes": put("cut", tree_part, 0, -1),
-    "cells in unknown places": put("place", tree_part, 3, 2**40),
-    "leaves that are not numbers": put("value", tree_part, -1, np.nan),
-    "infinite leaves": put("value", tree_part, 7, -np.inf),
-    "missing leaves": cut_array("value", tree_part),
-    "missing splits": cut_array("cut", tree_part),
-    "missing places": cut_array("place", tree_part),
-    "shares that are not numbers": put("used", tree_part, 0, np.nan),
-    "a table that is not of numbers": put("added", table_part, 0, np.nan),
-    "a table of too few rows": cut_array("added", table_part),
-    "a table of unknown variables": put_plain("pair", {"$tuple": [0, 9]}, table_part),
-    "a table of variables before the first": put_plain("pair", {"$tuple": [-1, 1]}, table_part),
-    "cuts that fall": put("cuts", cells_part(0), 0, 1e9),
-    "a cut that is not a number": put("cuts", cells_part(0), 3, np.nan),
-    "levels in unknown cells": put("cell", cells_part(2), 0, 300),
-    "levels before all cells": put("cell", cells_part(2), 0, -2),
-    "a share above 1": put_plain("share", 1.5),
-    "a share that is not a number": put_plain("share", {"$float": "nan"}),
-    "an infinite shift": put_plain("shift", {"$float": "inf"}),
-    "a negative variance": put_plain("variance", -1.0),
-    "unknown variables": put_plain("variables", {"$tuple": [-1, 0, 1, 7]}),
-    "too few variables": put_plain("variables", {"$tuple": [-1, 0, 1]}),
-    "no effects": put_plain("effects", {"$tuple": []}),
-}
-
-
-@pytest.mark.parametrize("what", SECOND_STAGE)
-def test_a_forged_second_stage_is_refused(saved, what):
-    one = saved["VariableCalibrator with a second stage"]
-    changed_growth(one, SECOND_STAGE[what])
-    with pytest.raises(InputError, match=r"is not a saved calibrator: it\.model_"):
-        one.load(one.path)
-
-
-def test_a_second_stage_without_a_change_is_not_refused(saved):
-    one = saved["VariableCalibrator with a second stage"]
-    changed_growth(one, lambda *_: None)
-    one.load(one.path)
-
-
-def test_a_huge_second_stage_gives_probabilities_or_is_refused(saved):
-    one = saved["VariableCalibrator with a second stage"]
-    for change in (
-        put("value", tree_part, slice(None), 1e308),
-        put("added", table_part, slice(None), -1e308),
-        put_plain("shift", 1e308),
-        put_plain("variance", 1e308),
-    ):
-        changed_growth(one, change)
-        assert outcome(one, one.path.read_bytes()) in {"used", "refused", "refused when used"}
-
-
 def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
     one = saved["VariableCalibrator 2"]
     one.path.write_text(one.text)
@@ -294,12 +167,22 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
         fitted.predict_interval(p, v)
 
 
+SECOND_STAGE = "VariableCalibrator with a second stage"
+GROWTH = ("calibrator", "state", "model_", "fields", "growth", "fields")
+TABLE = (*GROWTH, "tables", "$tuple", 0, "fields")
+
+
 @pytest.mark.parametrize(
     ("name", "place", "value", "said"),
     [
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
         ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
+        (SECOND_STAGE, (*GROWTH, "share"), 1.5, r"it\.model_"),
+        (SECOND_STAGE, (*GROWTH, "shift"), {"$float": "inf"}, r"it\.model_"),
+        (SECOND_STAGE, (*GROWTH, "variables"), {"$tuple": [-1, 0, 1, 7]}, r"it\.model_"),
+        (SECOND_STAGE, (*GROWTH, "effects"), {"$tuple": []}, r"it\.model_"),
+        (SECOND_STAGE, (*TABLE, "pair"), {"$tuple": [0, 9]}, r"it\.model_"),
         (
             "TreeCalibrator 2",
             ("calibrator", "state", "leaves_", 0, "state", "separated_"),

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import threading
 import warnings
-from itertools import pairwise
 
 import matplotlib as mpl
 import numpy as np
@@ -71,37 +70,6 @@ def test_numbers_do_not_depend_on_the_order_of_rows(name, weighted):
         moved = RESULTS[name](Y[order], P[order], V.iloc[order].reset_index(drop=True), other)
         # Sums in another order differ in the last digits, which p-values multiply.
         assert_alike(plain, moved, 1e-12 if name in ("vece", "ece", "bin_table") else 1e-9)
-
-
-def test_batches_add_up_to_the_whole():
-    rows = {"y": Y, "p": P, "age": V["age"].to_numpy(), "job": V["job"].to_numpy()}
-    bins = vc.make_bins("y", "p", data=rows)
-    whole = vc.collect(rows, bins)
-    for cuts in ([300], [1, 2, 599], [100, 200, 300, 400, 500]):
-        ends = [0, *cuts, N]
-        parts = [
-            vc.collect({name: column[a:b] for name, column in rows.items()}, bins)
-            for a, b in pairwise(ends)
-        ]
-        for total in (sum(parts), sum(parts[::-1])):
-            for one, other in zip(whole.sums.tables, total.sums.tables, strict=True):
-                np.testing.assert_allclose(one, other, rtol=1e-12, atol=1e-12)
-            assert_alike(vc.audit(whole).to_dict(), vc.audit(total).to_dict(), 1e-9)
-
-
-def test_predictions_do_not_depend_on_the_rows_beside_them():
-    for make in (vc.calibrators.PlattCalibrator(), vc.TreeCalibrator(), vc.AugmentedCalibrator()):
-        fit = make.fit(P, Y, V)
-        together = fit.predict_proba(P, V)
-        parts = np.concatenate(
-            [fit.predict_proba(P[k : k + 7], V[k : k + 7]) for k in range(0, N, 7)]
-        )
-        np.testing.assert_allclose(together, parts, rtol=1e-12, atol=1e-12)
-    fit = vc.VariableCalibrator().fit(P, Y, V)
-    order = ORDERS[1]
-    together = fit.predict_proba(P, V)
-    moved = fit.predict_proba(P[order], V.iloc[order])
-    np.testing.assert_allclose(together[order], moved, rtol=1e-12, atol=1e-12)
 
 
 def everything(y=Y, p=P, v=V):

@@ -172,6 +172,14 @@ class Comparison:
         return tuple(dict.fromkeys((row.metric, row.variable) for row in self.rows))
 
     @property
+    def by_figure(self) -> dict[tuple[str, str], list[ComparisonRow]]:
+        """The rows of each figure, in the order of the methods."""
+        rows = sorted(self.rows, key=lambda row: self.methods.index(row.method))
+        return {
+            one: [row for row in rows if (row.metric, row.variable) == one] for one in self.figures
+        }
+
+    @property
     def figure_names(self) -> list[str]:
         """The figures as text."""
         return [f"uneven along {one}" if one else metric for metric, one in self.figures]
@@ -279,12 +287,13 @@ class Comparison:
     def _shown(self) -> dict[str, list[str]]:
         """Return the columns of the printed table: the figures, then one column per method."""
         columns = {"figure": self.figure_names}
-        for method in self.methods:
-            found = [self.row(method, *figure) for figure in self.figures]
+        for method, rows in zip(
+            self.methods, zip(*self.by_figure.values(), strict=True), strict=True
+        ):
             columns[f"{method} " if method == "figure" else method] = [
                 metric_text(row.metric, row.value)
                 + (f" {row.verdict}" if row.verdict in CHANGED else "")
-                for row in found
+                for row in rows
             ]
         return columns
 

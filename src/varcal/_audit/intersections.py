@@ -15,7 +15,7 @@ from varcal._surfaces.surface import surface_of
 from varcal._surfaces.surface_result import Surface
 from varcal._text.gaps import off_by
 from varcal._text.numbers import count, p_equation, points
-from varcal._text.sentences import Named, Sentence, Strong, cut
+from varcal._text.sentences import Named, Sentence, Strong, cut, filled
 
 if TYPE_CHECKING:
     from varcal._audit.record import AuditRow
@@ -48,34 +48,23 @@ class Intersections:
         """The number and the clearest slice, for the first screen."""
         number = self.predictable
         tested = p_equation(number.p_value)
+        what = Strong("Combinations of variables")
+        told = f"{{}}: no gap found that our learners could predict ({tested})."
         if number.low > 0:
-            told = Sentence.of(
-                Strong("Combinations of variables"),
-                f": at least {points(number.low)} points of gap can be predicted from "
-                f"{count(len(number.variables), 'variable')} and the score ({tested}).",
+            told = (
+                f"{{}}: at least {points(number.low)} points of gap can be predicted from "
+                f"{count(len(number.variables), 'variable')} and the score ({tested})."
             )
         elif number.p_value < 1 - number.level:
-            told = Sentence.of(
-                Strong("Combinations of variables"),
-                f": there is a gap ({tested}), of unclear size.",
-            )
-        else:
-            told = Sentence.of(
-                Strong("Combinations of variables"),
-                f": no gap found that our learners could predict ({tested}).",
-            )
+            told = f"{{}}: there is a gap ({tested}), of unclear size."
         if not self.slices.slices:
-            return Sentence.of(told, " No slice is clearly off.")
+            return filled(f"{told} No slice is clearly off.", what)
         first = self.ordered[0]
         if self.is_better(first):
-            return Sentence.of(told, " No slice is clearly worse than the average.")
-        return Sentence.of(
-            told,
-            " Clearest slice: ",
-            Named(cut(first.rule, 100)),
-            ", ",
-            off_by(first.gap, first.claim),
-            ".",
+            return filled(f"{told} No slice is clearly worse than the average.", what)
+        rule = Named(cut(first.rule, 100))
+        return filled(
+            f"{told} Clearest slice: {{}}, {{}}.", what, rule, off_by(first.gap, first.claim)
         )
 
     def is_better(self, one: Slice) -> bool:

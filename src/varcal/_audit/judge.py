@@ -45,6 +45,9 @@ BLOCK = 64
 FEW_ROWS = 100
 #: So does one along which only an error above this could have been detected.
 TOO_COARSE = 0.1
+#: With more than two classes, errors of a class that both of its sides share count this many times
+#: in its test: opposite ones are found by the top class, too.
+SHARED = 3
 #: A predicted side with a smaller share of the rows joins the other.
 LEAST_SIDE = 0.01
 
@@ -248,6 +251,7 @@ def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along
         [one.fine for one in profiles],
         placed,
         None if evidence.grouped else rows(),
+        shared=SHARED if len(evidence.classes) > 2 else 1,
         seed=random_state,
     )
     return _Along(key, profiles, cell_law(coarse), cell_law(coarse, center=True), p_value)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -167,9 +167,9 @@ class Ladder(Shown):
     digits: int
     n_rows: int
     sampled: bool
-    steps: dict[str, float]
-    after: dict[str, list[float]]
-    places_after: list[float]
+    steps: dict[str, float] = field(default_factory=dict)
+    after: dict[str, list[float]] = field(default_factory=dict)
+    places_after: list[float] = field(default_factory=list)
 
     @property
     def suffices(self) -> str:
@@ -207,27 +207,28 @@ class Ladder(Shown):
         return frame_of(columns | {"suffices": [rung.suffices for rung in self.rungs]}, None)
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        digits, columns = self.digits, dict[str, list[str]]()
+        columns: dict[str, list[str]] = {}
         for rung in self.rungs:
             along, left = rung.worst
+            ends = interval(left.low, left.high, self.digits)
             shown = {
                 "repair": rung.name,
-                "average": signed(rung.average, digits),
-                "by score": points(rung.by_score, digits),
-                "largest uneven error": f"{points(left.value, digits)} "
-                f"({interval(left.low, left.high, digits)})",
+                "average": signed(rung.average, self.digits),
+                "by score": points(rung.by_score, self.digits),
+                "largest uneven error": f"{points(left.value, self.digits)} ({ends})",
                 "along": along,
                 "log-loss": f"{rung.log_loss:.4f}",
                 "right": percent(rung.accuracy),
                 "suffices": "yes" if rung.suffices else "",
             }
-            for name, text in shown.items():
-                columns.setdefault(name, []).append(text)
-        head = "No repair is needed"
-        if self.suffices != AS_IT_IS or not self.is_enough:
-            head = f"Repair it needs: {self.advice}"
-        note = f"Points, judged on {self.n_rows:,} rows that did not fit each repair."
-        return head, columns, note
+            columns = {name: [*columns.get(name, []), text] for name, text in shown.items()}
+        needed = self.advice != AS_IT_IS
+        head = f"Repair it needs: {self.advice}" if needed else "No repair is needed"
+        return (
+            head,
+            columns,
+            f"Points, judged on {self.n_rows:,} rows that did not fit each repair.",
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -276,7 +277,7 @@ class _Way:
     """The rows of a ladder, what is judged, and the bin of each row along every variable."""
 
     rows: Predictions
-    keys: tuple[int, ...]
+    keys: Sequence[int]
     targets: tuple[Target, ...]
     bins: Mapping[str, Bins]
     index: Mapping[str, Ints]
@@ -296,48 +297,60 @@ class _Way:
         return mean_interval(values, self.rows.weight, self.rows.groups, level)
 
 
-@one_blas_thread()
-def climb(
-    rows: Predictions,
-    audit: Audit,
+def climber(
+    rows: Callable[[], Predictions | None],
     keys: Sequence[int],
     bins: Mapping[str, Bins],
     *,
-    top: str,
+    top: str | None,
     n_all: int,
     random_state: int,
-) -> tuple[Ladder | None, str]:
-    """Judge every rung.
+) -> Callable[[Audit], tuple[Ladder | None, str]]:
+    """Return what judges the ladder of an audit, or says why there is none, when it is asked for.
 
     Parameters
     ----------
-    rows : Predictions
-        The rows of the audit, or a sample of them, with the variables that it judged.
-    audit : Audit
-        The audit: its figures are those of the first rung.
+    rows : callable
+        Finds the rows of the audit, or a sample of them, with the variables that it judged.
     keys : sequence of int
         The keys of the targets.
     bins : mapping of Bins
         The bins of each variable.
-    top : str
-        The highest rung.
+    top : str or None
+        The highest rung; None for no ladder.
     n_all : int
-        The number of rows of the audit, if these are a sample of them.
+        The number of rows of the audit.
     random_state : int
         Seed of folds and halves.
-
-    Returns
-    -------
-    Ladder or None, and if None the reason
     """
-    rng = np.random.default_rng(random_state)
-    if len(rows) > MOST_ROWS:
-        rows = rows.take(np.sort(rng.permutation(len(rows))[:MOST_ROWS]))
-    reason = _obstacle(rows)
-    if reason:
-        return None, reason
-    index = {one.name: joint_index(bins[one.name], [one]) for one in rows.variables}
-    way = _Way(rows, tuple(keys), tuple(audit.targets.values()), bins, index, audit.level)
+
+    def find(audit: Audit) -> tuple[Ladder | None, str]:
+        if top is None:
+            return None, "it was not asked for"
+        given = rows()
+        if given is None:
+            return None, "it needs the rows, and only their sums are in memory"
+        rng = np.random.default_rng(random_state)
+        sampled = min(len(given), MOST_ROWS) < n_all
+        if len(given) > MOST_ROWS:
+            given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
+        if given.weight is not None:
+            given = given.take(given.weight > 0)
+        if len(given.classes) == 2 and given.p.ndim == 2:
+            given = replace(given, p=given.p[:, 1])
+        if reason := _obstacle(given):
+            return None, reason
+        index = {one.name: joint_index(bins[one.name], [one]) for one in given.variables}
+        way = _Way(given, keys, tuple(audit.targets.values()), bins, index, audit.level)
+        return _climb(way, audit, top, sampled, rng), ""
+
+    return find
+
+
+@one_blas_thread()
+def _climb(way: _Way, audit: Audit, top: str, sampled: bool, rng: np.random.Generator) -> Ladder:
+    """Judge every rung up to the highest one."""
+    rows = way.rows
     folds, halves = _parts(rows, N_FOLDS, rng), _parts(rows, 2, rng)
     judged = np.flatnonzero(halves == 1)
     allowed = [row.variable for row in audit.rows if row.variable not in audit.protected]
@@ -351,23 +364,25 @@ def climb(
         else:
             made[name] = _held_out(name, rows, halves, read, rng)
             figures[name] = _figures(way.take(judged), made[name][judged])
-    ladder = _ladder(way, made, figures, n_all)
-    return _with_after(ladder, audit, way, made), ""
+    return _with_after(_ladder(way, made, figures, sampled), audit, way, made)
 
 
 def _obstacle(rows: Predictions) -> str:
     """Return why no repair can be judged, or an empty text."""
     if len(rows) < LEAST_ROWS:
         return f"it needs {LEAST_ROWS} rows; there are {len(rows)}"
-    counted = rows.y if rows.weight is None else rows.y[rows.weight > 0]
-    events = len(counted) - int(np.bincount(counted).max())
+    events = _events(rows)
     if events < LEAST_EVENTS:
         return f"it needs {LEAST_EVENTS} rows of a second class; there are {events}"
-    if rows.groups is not None:
-        n_groups = len(np.unique(rows.groups))
-        if n_groups < LEAST_GROUPS:
-            return f"it needs {LEAST_GROUPS} groups; there are {n_groups}"
+    n_groups = LEAST_GROUPS if rows.groups is None else len(np.unique(rows.groups))
+    if n_groups < LEAST_GROUPS:
+        return f"it needs {LEAST_GROUPS} groups; there are {n_groups}"
     return ""
+
+
+def _events(rows: Predictions) -> int:
+    """Return the number of rows that are not of the most frequent class."""
+    return len(rows) - int(np.bincount(rows.y).max())
 
 
 def _parts(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
@@ -409,9 +424,8 @@ def _held_out(
 
 
 def _most_learned(rows: Predictions) -> int:
-    """Return how many rows variables are learned from."""
-    events = len(rows) - int(np.bincount(rows.y).max())
-    return max(LEARN_ROWS, LEARN_EVENTS * len(rows) // events)
+    """Return how many rows variables are learned from, at most."""
+    return max(LEARN_ROWS, LEARN_EVENTS * len(rows) // _events(rows))
 
 
 def _calibrator(name: str, n_classes: int) -> Any:
@@ -603,7 +617,7 @@ def _pooled_by_score(law: GapLaw, learned: Floats, level: float) -> Left:
 
 
 def _ladder(
-    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, Sequence[_Figure]], n_all: int
+    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, Sequence[_Figure]], sampled: bool
 ) -> Ladder:
     """Compare the rungs, each with all higher ones."""
     rows, limits = way.rows, [one.limit for one in way.targets]
@@ -647,17 +661,8 @@ def _ladder(
                 n_learned=0 if k == 0 else len(rows) if way.two and name != VARIABLES else n_half,
             )
         )
-    return Ladder(
-        rungs=tuple(rungs),
-        limit=min(limits),
-        matters=matters,
-        digits=max(one.digits for one in way.targets),
-        n_rows=len(rows),
-        sampled=len(rows) < n_all,
-        steps={},
-        after={},
-        places_after=[],
-    )
+    digits = max(one.digits for one in way.targets)
+    return Ladder(tuple(rungs), min(limits), matters, digits, len(rows), sampled)
 
 
 def _divergence(p: Floats, q: Floats) -> Floats:
@@ -670,11 +675,11 @@ def _divergence(p: Floats, q: Floats) -> Floats:
 def _with_after(ladder: Ladder, audit: Audit, way: _Way, made: Mapping[str, Floats]) -> Ladder:
     """Add what the model says after the advised repair, along each variable and at each place."""
     rows, key = way.rows, way.keys[0]
-    if not way.two or SHIFT not in made:
+    if not way.two:
         return ladder
     weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-    shift = _calibrator(SHIFT, 2).fit(made[AS_IT_IS], rows.y, sample_weight=rows.weight).shift_
-    ladder = replace(ladder, steps={SHIFT: float(shift if key == 1 else -shift)})
+    fitted = _calibrator(SHIFT, 2).fit(rows.p, rows.y, sample_weight=weight / weight.mean())
+    ladder = replace(ladder, steps={SHIFT: float(fitted.shift_) * (1 if key == 1 else -1)})
     if ladder.suffices == AS_IT_IS:
         return ladder
     now, then = (claim_of(replace(rows, p=p), key).score for p in (rows.p, made[ladder.suffices]))
@@ -699,25 +704,3 @@ def _with_after(ladder: Ladder, audit: Audit, way: _Way, made: Mapping[str, Floa
     masks = [every, *(at(place) for place in audit.places)]
     places = [float(moved(np.zeros_like(rows.y), 1, mask)[0]) for mask in masks]
     return replace(ladder, after=after, places_after=places)
-
-
-def climber(
-    rows: Callable[[], Predictions | None],
-    keys: Sequence[int],
-    bins: Mapping[str, Bins],
-    *,
-    top: str | None,
-    n_all: int,
-    random_state: int,
-) -> Callable[[Audit], tuple[Ladder | None, str]]:
-    """Return what judges the ladder of an audit when it is first asked for."""
-
-    def find(audit: Audit) -> tuple[Ladder | None, str]:
-        if top is None:
-            return None, "it was not asked for"
-        given = rows()
-        if given is None:
-            return None, "it needs the rows, and only their sums are in memory"
-        return climb(given, audit, keys, bins, top=top, n_all=n_all, random_state=random_state)
-
-    return find

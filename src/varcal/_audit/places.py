@@ -190,7 +190,8 @@ class Places:
         """Return the first and the last value of neighbouring bins, from the fine cells.
 
         They are the mean values of the first and the last cell. Where cells are as wide as bins,
-        or a bin is a single cell, they are its edges, unless all its values are the same.
+        or a bin is a single cell, they are its edges, unless all its values are the same; or
+        the first and the last whole number inside if all values are whole.
         """
         stats = self.whole.fine
         merged = coarse_index(stats.bins, self.whole.coarse.bins)
@@ -203,6 +204,12 @@ class Places:
         mean = np.clip(stats.total("x")[ends] / weight[ends], below, above)
         if stats.bins != self.whole.coarse.bins and ends[0] < ends[1]:
             return mean
+        total = stats.total("x")[weight > 0]
+        if self.whole.kind == "numeric" and np.array_equal(total, np.round(total)):
+            cuts = [stats.bins.low - 1, *stats.bins.cuts, stats.bins.high]  # type: ignore[union-attr]
+            whole = np.array([np.floor(cuts[ends[0]]) + 1, np.floor(cuts[ends[1] + 1])])
+            if np.isfinite(whole).all() and whole[0] <= whole[1]:
+                return whole
         same = np.isclose(mean, below, SAME_VALUE, 0) | np.isclose(mean, above, SAME_VALUE, 0)
         wide = np.array([below[0], above[1]])
         return np.where(same | ~np.isfinite(wide), mean, wide)

@@ -277,8 +277,10 @@ class Audit:
             return
         if set(ladder.rungs[0].uneven) != set(rows):
             raise ValueError("the ladder has other variables")
-        if any(name not in rows or len(says) != len(rows[name].table)
-               for name, says in ladder.after.items()):
+        if any(
+            name not in rows or len(says) != len(rows[name].table)
+            for name, says in ladder.after.items()
+        ):
             raise ValueError("the ladder has other bins")
         if len(ladder.places_after) not in (0, 1 + len(self.places)):
             raise ValueError("the ladder has other places")

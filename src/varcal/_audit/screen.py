@@ -35,7 +35,7 @@ from varcal._text.numbers import (
     percent,
     points,
 )
-from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut, listed
+from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut, filled, listed
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit
@@ -362,12 +362,14 @@ class _Writer:
         verdict = self.audit.verdict
         if verdict == CANNOT_TELL:
             return Sentence.of(self.too_few(), " ", self.overall(), ".")
-        parts: list[Sentence | str] = [self.overall(), self.score_words(), ". "]
+        said = [Sentence.of(self.overall(), self.score_words(), ".")]
         if verdict == FINE:
-            return Sentence.of(*parts, self.ruled_out())
-        if verdict == WATCH:
-            return Sentence.of(*parts, self.unclear())
-        return Sentence.of(*parts, self.off(), self.after_words())
+            said.append(self.ruled_out())
+        elif verdict == WATCH:
+            said.append(Sentence.of(self.unclear()))
+        else:
+            said += [Sentence.of(one) for one in (self.off(), self.after_words()) if one]
+        return Sentence.of(said[0], *(part for one in said[1:] for part in (" ", one)))
 
     def overall(self) -> Sentence:
         says, happens = (
@@ -390,120 +392,87 @@ class _Writer:
 
     def off(self) -> Sentence:
         """Name the variables along which the model is surely off by more than the limit."""
-        many, above = len(self.audit.rows), self.above
-        if not above:
+        if not self.above:
             return Sentence()
-        also = "also " if self.average == ABOVE else ""
-        first = above[0]
-        of: Sentence | str = ""
+        first, many, too = self.above[0], len(self.audit.rows), self.average == ABOVE
+        start, also = ("Along", "also ") if too else ("But along", "")
+        once = " once that is taken off" if too else ""
+        size = f"{self.points(first.uneven.debiased)} points"
         if len(self.audit.targets) > 1:
-            of = Sentence.of(" of ", name_of(self.audit.targets[first.target]))
-        size = Sentence.of(f"{self.points(first.uneven.debiased)} points", of)
-        once = " once that is taken off" if self.average == ABOVE else ""
-        start = "But along " if self.average != ABOVE else "Along "
+            size += " of {}"
+        name, of = StrongName(cut(first.variable)), name_of(self.audit.targets[first.target])
         if many == 1:
-            return Sentence.of(
-                start,
-                StrongName(cut(first.variable)),
-                f" it is {also}unevenly off{once}: by ",
-                size,
-                ". ",
-            )
-        return Sentence.of(
-            start,
-            Strong(f"{len(above)} of {count(many, 'variable')}"),
-            f" it is {also}surely off by more than {self.limit} points{once}, most along ",
-            StrongName(cut(first.variable)),
-            ": ",
-            size,
-            ". ",
+            return filled(f"{start} {{}} it is {also}unevenly off{once}: by {size}.", name, of)
+        return filled(
+            f"{start} {{}} it is {also}surely off by more than {self.limit} points{once}, most "
+            f"along {{}}: {size}.",
+            Strong(f"{len(self.above)} of {count(many, 'variable')}"),
+            name,
+            of,
         )
 
-    def after_words(self) -> Sentence:
+    def after_words(self) -> Sentence | str:
         """Say what the advised repair leaves."""
         if self.ladder is None or not self.advice:
-            return Sentence()
+            return ""
         if self.advice == RETRAIN:
-            return Sentence.of(
-                "No repair that was tried predicts unseen rows better by an amount that matters."
-            )
+            return "No repair that was tried predicts unseen rows better by an amount that matters."
         rung = self.ladder.rung(self.advice)
         name, left = rung.worst
-        if self.advice in (SHIFT, CURVE):
-            what = (
-                "One number added to every score (a shift)"
-                if self.advice == SHIFT
-                else "A curve of the score"
-            )
-            head = f"{what} corrects that" if not self.above or rung.suffices else f"{what} helps"
-        else:
+        size = f"{self.points(left.value)} points along {{}}"
+        size += f" ({self.interval(left.low, left.high)})"
+        if self.advice == VARIABLES:
             curve = self.ladder.rung(CURVE).worst[1].value
-            head = f"A score curve leaves {self.points(curve)}; a repair by variables"
-        if left.low > 0:
-            where: Sentence | str = Sentence.of(" along ", Named(cut(name)))
-            rest = Sentence.of(
-                f"{self.points(left.value)} points",
-                where,
-                f" ({self.interval(left.low, left.high)})",
-            )
-            tail = (
-                Sentence.of(" leaves ", rest)
-                if self.advice == VARIABLES
-                else Sentence.of("; ", rest, " are left")
-            )
-            may = state_of(left.low, left.high, self.target.limit)
-            if may == MAY_BE:
-                tail = Sentence.of(tail, f", which may be above the limit of {self.limit}")
-        elif self.advice == VARIABLES:
-            tail = Sentence.of(" leaves none that can be told from chance")
+            text = f"A score curve leaves {self.points(curve)}; a repair by variables leaves "
+            text += size if left.low > 0 else "none that can be told from chance"
         else:
-            tail = Sentence.of("; along variables, no error can then be told from chance")
+            text = "A curve of the score"
+            if self.advice == SHIFT:
+                text = "One number added to every score (a shift)"
+            text += " corrects that; " if not self.above or rung.suffices else " helps; "
+            rest = "along variables, no error can then be told from chance"
+            text += f"{size} are left" if left.low > 0 else rest
+        if left.low > 0 and state_of(left.low, left.high, self.target.limit) == MAY_BE:
+            text += f", which may be above the limit of {self.limit}"
         if rung.by_score_low > 0 and rung.by_score > self.target.limit:
-            tail = Sentence.of(tail, f"; by score it is off by {self.points(rung.by_score)}")
+            text += f"; by score it is off by {self.points(rung.by_score)}"
         if not rung.suffices:
-            tail = Sentence.of(tail, ". No repair that was tried is enough; this one predicts best")
-        return Sentence.of(head, tail, ".")
+            text += ". No repair that was tried is enough; this one predicts best"
+        return filled(f"{text}.", Named(cut(name)))
 
-    def unclear(self) -> Sentence:
+    def unclear(self) -> Sentence | str:
         """Say what variables show when none is surely above the limit."""
         if not self.found:
-            return Sentence.of(
-                f"No variable shows uneven error, but up to {self.points(self.bound)} points "
-                "could be there."
-            )
-        most = max(self.found, key=lambda row: row.uneven.debiased)
-        size = f"{self.points(most.uneven.debiased)} points ({self.interval(most.low, most.high)})"
-        return Sentence.of(
-            "Along ",
+            most = self.points(self.bound)
+            return f"No variable shows uneven error, but up to {most} points could be there."
+        row = max(self.found, key=lambda row: row.uneven.debiased)
+        name, size = StrongName(cut(row.variable)), uneven_words(row, self.digits)
+        if len(self.audit.rows) == 1:
+            return filled(f"Along {{}} there is uneven error: {size}.", name)
+        return filled(
+            f"Along {{}} there is uneven error, along none surely more than {self.limit} points: "
+            f"most along {{}}, {size}.",
             Strong(f"{len(self.found)} of {count(len(self.audit.rows), 'variable')}"),
-            f" there is uneven error, along none surely more than {self.limit} points: most along ",
-            StrongName(cut(most.variable)),
-            f", {size}.",
+            name,
         )
 
     def ruled_out(self) -> Sentence:
-        many = len(self.audit.rows)
-        which = "The variable shows no" if many == 1 else f"None of the {many} variables shows"
-        along = "along it" if many == 1 else "along any of them"
-        return Sentence.of(
-            f"{which} uneven error: ",
-            Strong(f"more than {self.points(self.bound)} points"),
-            f" {along} can be ruled out.",
-        )
+        which, along = "The variable shows no", "it"
+        if len(self.audit.rows) > 1:
+            which, along = f"None of the {len(self.audit.rows)} variables shows", "any of them"
+        bound = Strong(f"more than {self.points(self.bound)} points")
+        return filled(f"{which} uneven error: {{}} along {along} can be ruled out.", bound)
 
     def too_few(self) -> Sentence:
         most = max(self.audit.rows, key=lambda row: row.high)
-        where: Sentence | str = ""
-        if most.high >= self.largest():
-            where = Sentence.of(" along ", Named(cut(most.variable)))
+        where = " along {}" if most.high >= self.largest() else ""
         events = self.target.events
         few = f" There are only {count(events, 'event')}." if self.target.few_events else ""
-        return Sentence.of(
-            "Nothing to repair is shown, but ",
+        return filled(
+            f"Nothing to repair is shown, but {{}}{where} cannot be excluded; about "
+            f"{count(self.rows_needed(), 'row')} would show {self.limit} points.{few}",
             Strong(f"errors of up to {self.points(self.largest())} points"),
-            where,
-            f" cannot be excluded; about {count(self.rows_needed(), 'row')} would show "
-            f"{self.limit} points.{few}",
+            Named(cut(most.variable)),
         )
 
     def rows_needed(self) -> int:
@@ -644,141 +613,101 @@ class _Writer:
     # ---------------------------------------------------------------- what to do
 
     def todos(self) -> tuple[Todo, ...]:
-        verdict = self.audit.verdict
+        verdict, limit = self.audit.verdict, self.limit
         if verdict == FINE:
-            return (self.use(), self.gate("Keep it so"))
-        if verdict == CANNOT_TELL:
-            return (self.wait(), self.collect(), self.gate("Then audit again"))
-        first = self.until() if verdict == REPAIR else self.with_care()
-        return (first, self.repair(), self.gate("Prove it, then keep it so"))
-
-    def use(self) -> Todo:
-        return Todo(
-            "Use it, within what was checked",
-            Sentence.of(
-                "The probabilities may be taken as they are along ",
+            text = filled(
+                "The probabilities may be taken as they are along {}. Variables that are not in "
+                "this table were not checked.{}",
                 listed([row.variable for row in self.audit.rows]),
-                ". Variables that are not in this table were not checked.",
                 self.search(),
-            ),
-        )
-
-    def wait(self) -> Todo:
-        return Todo(
-            "Do not rely on it yet",
-            Sentence.of("That nothing was found does not show that nothing is wrong."),
-        )
-
-    def collect(self) -> Todo:
-        return Todo(
-            "Collect more rows",
-            Sentence.of(
+            )
+            return Todo("Use it, within what was checked", text), gate("Keep it so")
+        if verdict == CANNOT_TELL:
+            wait = "That nothing was found does not show that nothing is wrong."
+            more = (
                 f"There are {count(self.audit.n_rows)}. With fewer variables or a higher limit, "
                 "fewer rows are enough."
-            ),
+            )
+            return (
+                Todo("Do not rely on it yet", Sentence.of(wait)),
+                Todo("Collect more rows", Sentence.of(more)),
+                gate("Then audit again"),
+            )
+        title = "Until it is repaired" if verdict == REPAIR else "Use it with care"
+        care = (
+            f"Nothing is surely off by more than {limit} points, but single groups may be: look at "
+            "their tables before you rely on them."
         )
+        first = self.until() if verdict == REPAIR else Sentence.of(care)
+        todo = Todo(title, Sentence.of(first, self.search()))
+        return todo, self.repair(), gate("Prove it, then keep it so")
 
-    def with_care(self) -> Todo:
-        return Todo(
-            "Use it with care",
-            Sentence.of(
-                f"Nothing is surely off by more than {self.limit} points, but single groups may "
-                "be: look at their tables before you rely on them.",
-                self.search(),
-            ),
-        )
-
-    def until(self) -> Todo:
+    def until(self) -> Sentence:
         name = name_of(self.target)
         if self.average == ABOVE:
-            text = Sentence.of(
-                "Do not use ", name, " as a probability, for single rows or for totals."
-            )
-            if self.advice == SHIFT:
-                text = Sentence.of(
-                    text, " Sorting rows by it is fine; a shift does not change their order."
-                )
-        else:
-            groups = ", nor totals for one of the groups above" if self.above else ""
-            start = "Totals over all rows are right. " if self.average == BELOW else ""
-            text = Sentence.of(f"{start}Do not use ", name, f" for a single row{groups}.")
-        return Todo("Until it is repaired", Sentence.of(text, self.search()))
+            sort = " Sorting rows by it is fine; a shift does not change their order."
+            text = "Do not use {} as a probability, for single rows or for totals."
+            return filled(text + sort * (self.advice == SHIFT), name)
+        groups = ", nor totals for one of the groups above" if self.above else ""
+        start = "Totals over all rows are right. " if self.average == BELOW else ""
+        return filled(f"{start}Do not use {{}} for a single row{groups}.", name)
 
     def search(self) -> Sentence:
         """Say how to search several variables at once, if that was not done."""
         if self.audit.intersections is not None or len(self.audit.rows) < 2:
             return Sentence()
-        return Sentence.of(
-            " Combinations of variables were not searched; ",
-            Code("vc.audit(…, slices=True)", command="varcal audit … --slices"),
-            " does that.",
-        )
+        code = Code("vc.audit(…, slices=True)", command="varcal audit … --slices")
+        return filled(" Combinations of variables were not searched; {} does that.", code)
 
     def repair(self) -> Todo:
-        if self.advice == RETRAIN:
-            return Todo(
-                "Retrain it",
-                Sentence.of(
-                    "Collect more rows, or give the model itself the variables that are off: no "
-                    "repair on top of it gains what matters."
-                ),
+        name = self.advice
+        if not name:
+            text = "From the rows: what a shift, a score curve, the variables leave. "
+            code = Code("vc.audit(…).ladder", command="varcal audit …")
+            return Todo("Find out which repair it needs", Sentence.of(text, code))
+        if name == RETRAIN:
+            text = (
+                "Collect more rows, or give the model itself the variables that are off: no repair "
+                "on top of it gains what matters."
             )
-        if self.advice == AS_IT_IS:
-            return Todo(
-                "Leave it as it is", Sentence.of("No repair predicts unseen rows surely better.")
-            )
-        name = self.advice or (VARIABLES if self.found else CURVE)
-        code, method = LINES[name]
+            return Todo("Retrain it", Sentence.of(text))
+        if name == AS_IT_IS:
+            text = "No repair predicts unseen rows surely better."
+            return Todo("Leave it as it is", Sentence.of(text))
+        call, method = LINES[name]
         if len(self.audit.targets) > 1 and name == CURVE:
-            code = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
+            call = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
         positive = f", pos_label={self.audit.pos_label}" if self.audit.pos_label else ""
-        line = Code(
-            code.format(positive), command=f"varcal calibrate … --method {method} -o repair.json"
-        )
-        title = f"Repair: {name}" if self.advice else "Find out which repair it needs"
-        if not self.advice:
-            line = Code("audit.ladder", command="varcal audit …")
-        return Todo(title, Sentence.of(self.about_repair(name), line))
+        command = f"varcal calibrate … --method {method} -o repair.json"
+        line = Code(call.format(positive), command=command)
+        return Todo(f"Repair: {name}", Sentence.of(self.about_repair(name), line))
 
-    def about_repair(self, name: str) -> Sentence:
-        if not self.advice:
-            return Sentence.of("What a shift, a score curve and the variables would leave: ")
+    def about_repair(self, name: str) -> Sentence | str:
         steps = self.ladder.steps if self.ladder is not None else {}
         if name == SHIFT and SHIFT in steps:
             size = decimals(abs(steps[SHIFT]), 2)
             text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
-            return Sentence.of(f"{text} the log-odds of every row. ")
+            return f"{text} the log-odds of every row. "
         if name == CURVE:
-            return Sentence.of("One curve for every score; no column is read. ")
-        if name == VARIABLES:
-            kept = listed(list(self.audit.protected)) if self.audit.protected else None
-            without = Sentence.of(" (not ", kept, ")") if kept else ""
-            return Sentence.of(
-                f"It reads {count(self.n_read(), 'column')}",
-                without,
-                " whenever it scores, and may hold trees: validate it as a second model. ",
-                ""
-                if kept
-                else Sentence.of(
-                    "Columns that it may not read: ",
-                    Code("audit(…, protected=[…])", command="--protected"),
-                    ". ",
-                ),
-            )
-        return Sentence()
+            return "One curve for every score; no column is read. "
+        if name != VARIABLES:
+            return ""
+        kept = self.audit.protected
+        reads = f"It reads {count(len(self.audit.rows) - len(kept), 'column')}"
+        trees = "whenever it scores, and may hold trees: validate it as a second model. "
+        if kept:
+            return filled(f"{reads} (not {{}}) {trees}", listed(list(kept)))
+        code = Code("audit(…, protected=[…])", command="--protected")
+        return filled(f"{reads} {trees}Columns that it may not read: {{}}. ", code)
 
-    def n_read(self) -> int:
-        return len(self.audit.rows) - len(self.audit.protected)
 
-    def gate(self, title: str) -> Todo:
-        return Todo(
-            title,
-            Sentence.of(
-                "On rows that neither the model nor a repair has seen. It exits 1 as long as the "
-                "verdict is repair. ",
-                Code("varcal audit new.csv … --gate"),
-            ),
-        )
+def gate(title: str) -> Todo:
+    """Say how to check rows that are new."""
+    text = (
+        "On rows that neither the model nor a repair has seen. It exits 1 as long as the verdict "
+        "is repair. "
+    )
+    return Todo(title, Sentence.of(text, Code("varcal audit new.csv … --gate")))
 
 
 def _worst_target(audit: Audit) -> Target:

@@ -58,8 +58,8 @@ def suspicions(evidence: Evidence, key: int, left_out: Collection[str]) -> tuple
             )
     if isinstance(evidence, InMemory):
         rows = evidence.predictions
-        found += _copies(rows)
-        found += [] if evidence.grouped else _correlated(rows, key, left_out)
+        # Copies are correlated, too.
+        found += _copies(rows) or ([] if evidence.grouped else _correlated(rows, key, left_out))
     return tuple(found)
 
 

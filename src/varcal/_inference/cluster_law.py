@@ -38,13 +38,7 @@ def cluster_law(groups: ErrorSums, *, center: bool = False, sides: int = 1) -> G
     overall gap. The degrees of freedom are
     :math:`\nu = \sum_b (m_b - 1)`, at most G − 1.
     """
-    n_groups = int((groups.weight.sum(-1) > 0).sum())
-    if n_groups < 2:
-        raise InputError(
-            "groups has only one group with weight",
-            "at least two groups are needed",
-            argument="groups",
-        )
+    n_groups = checked_groups(groups.weight.sum(-1))
     total = ErrorSums(**{name: value.sum(0) for name, value in vars(groups).items()})
     rows = GapLaw.from_cells(total)
     null_of_rows = rows.null_cov
@@ -107,3 +101,15 @@ def _covariance(
     covariance = observed * np.outer(lift, lift)
     np.fill_diagonal(covariance, variance)
     return covariance
+
+
+def checked_groups(weight: Floats) -> int:
+    """Return the number of groups with weight; refuse a single one."""
+    n_groups = int((weight > 0).sum())
+    if n_groups < 2:
+        raise InputError(
+            "groups has only one group with weight",
+            "at least two groups are needed",
+            argument="groups",
+        )
+    return n_groups

@@ -16,6 +16,7 @@ from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import calibration_test
+from varcal._inference.cluster_law import checked_groups
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
@@ -332,7 +333,7 @@ def overall_gap(stats: BinnedStats, level: float) -> OverallGap:
     observed, z = float(law.share @ law.cov @ law.share), law.quantile(level)
     by_group = stats.field("weight").sum(axis=1)
     if len(by_group) > 1:
-        many = int((by_group > 0).sum())
+        many = checked_groups(by_group)
         residual = (stats.field("score") - stats.field("hit")).sum(axis=1) - gap * by_group
         scatter = many / (many - 1) * float(residual @ residual) / weight**2
         observed, z = max(observed, scatter), two_sided_quantile(level, many - 1)

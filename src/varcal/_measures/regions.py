@@ -85,7 +85,7 @@ def describe_region(region: Region, event: str) -> str:
     >>> describe_region(region, "correct")
     'too sure by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
     >>> describe_region(region, "positive")
-    'risk too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    'too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
     """
     size = range_words(region.gap_low, region.gap_high, claim_of(event))
     return f"{size} for {region.label} ({count(region.n, 'row')})"

@@ -28,7 +28,7 @@ from varcal._text.numbers import (
     points,
     signed,
 )
-from varcal._text.sentences import Code, Named, Sentence, cut, listed
+from varcal._text.sentences import Code, Named, Sentence, cut, filled, listed
 
 #: Cards of so many variables with evidence are open; the others can be opened.
 MOST_OPEN = 3
@@ -301,79 +301,53 @@ def _score(target: Target, k: int) -> dict[str, Any]:
 # ------------------------------------------------------------------ words and method
 
 
-def _words(audit: Audit) -> list[tuple[str, Sentence]]:
+_SURE = (
+    "How sure the model is of its own answer, the most probable class, and how often it is right. "
+    "Of other targets: the mean probability of a class, and its share of the rows."
+)
+_UNEVEN = (
+    "Mean |says − happens| over the cells of a variable after the average gap of each predicted "
+    "side is taken off, corrected for chance. Cells are the bins of the variable within each "
+    "predicted side: those with a probability above one half, and the others. It is about the bins "
+    "shown: errors that cancel inside a bin do not show."
+)
+_SURELY = (
+    "The whole {} interval lies above the limit, or on both sides of it. Intervals of variables "
+    "and of groups hold for all of them at once. “No evidence” is not “no error”."
+)
+_REPAIR = (
+    "A second step after the model. Every repair is judged on rows that it was not fitted on. With "
+    "variables it is a second model, possibly with trees, to be validated as one."
+)
+
+
+def _words(audit: Audit) -> list[tuple[str, Sentence | str]]:
     """Explain the words of the page."""
-    target = audit.target
-    name = name_of(target)
-    if target.name == TOP_CLASS:
-        first = Sentence.of(
-            "How sure the model is of its own answer, the most probable class, and how often it is "
-            "right. Of other targets: the mean probability of a class, and its share of the rows."
-        )
-    else:
-        first = Sentence.of(
-            "The mean of ",
-            name,
-            " in a group, and the share of its rows with ",
-            Named(cut(f"{audit.label} = {target.label}")),
-            ".",
-        )
+    outcome = Named(cut(f"{audit.label} = {audit.target.label}"))
+    says = "The mean of {} in a group, and the share of its rows with {}."
+    rates = "Differences are those of the rounded figures shown; rates and shares have a % sign."
+    score = "Mean |says − happens| over bins of the probability (ECE), corrected for chance."
+    top = audit.target.name == TOP_CLASS
     return [
-        ("says, happens", first),
-        (
-            "points",
-            Sentence.of(
-                "Percentage points. Differences are those of the rounded figures shown; rates and "
-                "shares have a % sign."
-            ),
-        ),
-        ("on average", Sentence.of("Says minus happens over all rows.")),
-        (
-            "by score",
-            Sentence.of(
-                "Mean |says − happens| over bins of the probability (ECE), corrected for chance."
-            ),
-        ),
-        (
-            "uneven error",
-            Sentence.of(
-                "Mean |says − happens| over the cells of a variable after the average gap of each "
-                "predicted side is taken off, corrected for chance. Cells are the bins of the "
-                "variable within each predicted side: those with a probability above one half, and "
-                "the others. It is about the bins shown: errors that cancel inside a bin do not "
-                "show."
-            ),
-        ),
-        (
-            "surely, may be",
-            Sentence.of(
-                f"The whole {level_text(audit.level)} interval lies above the limit, or on both "
-                "sides of it. Intervals of variables and of groups hold for all of them at once. "
-                "“No evidence” is not “no error”."
-            ),
-        ),
-        (
-            "repair",
-            Sentence.of(
-                "A second step after the model. Every repair is judged on rows that it was not "
-                "fitted on. With variables it is a second model, possibly with trees, to be "
-                "validated as one."
-            ),
-        ),
+        ("says, happens", _SURE if top else filled(says, name_of(audit.target), outcome)),
+        ("points", f"Percentage points. {rates}"),
+        ("on average", "Says minus happens over all rows."),
+        ("by score", score),
+        ("uneven error", _UNEVEN),
+        ("surely, may be", _SURELY.format(level_text(audit.level))),
+        ("repair", _REPAIR),
     ]
 
 
 def _notes(audit: Audit) -> list[Sentence]:
-    dropped = (
-        f"{count(audit.n_dropped, 'row')} without an outcome were left out."
-        if audit.n_dropped
-        else "none was left out."
-    )
-    notes = [Sentence.of(f"{count(audit.n_rows, 'row')} with a known outcome; {dropped}")]
-    for name, reason in audit.left_out:
-        notes.append(Sentence.of("Not audited: ", Named(cut(name)), f" ({reason})."))
+    lost = f"{count(audit.n_dropped, 'row')} without an outcome were left out."
+    rows = f"{count(audit.n_rows, 'row')} with a known outcome; "
+    notes = [Sentence.of(rows, lost if audit.n_dropped else "none was left out.")]
+    notes += [
+        filled("Not audited: {} ({}).", Named(cut(name)), reason) for name, reason in audit.left_out
+    ]
     if audit.left_out:
-        notes.append(Sentence.of("To audit such a column: ", Code("audit(…, include=[…])"), "."))
+        notes.append(filled("To audit such a column: {}.", Code("audit(…, include=[…])")))
     return notes + [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
 
 

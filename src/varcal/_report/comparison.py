@@ -43,10 +43,7 @@ def comparison_markdown(found: Comparison, title: str) -> str:
 
 
 def _context(found: Comparison, title: str) -> dict[str, Any]:
-    figures = [
-        (_name(metric, variable), [found.row(one, metric, variable) for one in found.methods])
-        for metric, variable in found.figures
-    ]
+    figures = [(_name(*figure), rows) for figure, rows in found.by_figure.items()]
     along = [(rows[0].variable, rows) for _, rows in figures if rows[0].variable]
     along.sort(key=lambda one: (not _is_worse(one[1]), -one[1][0].value))
     ends = [end for _, rows in along for row in rows for end in (row.high, row.noise_floor)]
@@ -94,16 +91,17 @@ def _headlines(found: Comparison) -> list[Sentence]:
 def _headline(found: Comparison, method: str) -> Sentence:
     rows = [row for row in found.rows if row.method == method]
     along = [row for row in rows if row.metric == UNEVEN]
-    said = _along(along) if along else Sentence.of(_WORDS[found.row(method, BY_SCORE).verdict])
+    by_score, accuracy = (
+        next(row for row in rows if row.metric == metric) for metric in (BY_SCORE, ACCURACY)
+    )
+    said = _along(along) if along else Sentence.of(_WORDS[by_score.verdict])
     worse = [
         f"; {row.metric} {MADE_WORSE} ({metric_change(row.metric, row.difference)}"
         f"{' points' * (row.metric in POINTS)})"
         for row in rows
         if row.verdict == MADE_WORSE and row.metric in _SAY_IF_WORSE
     ]
-    return Sentence.of(
-        Named(cut(method)), " ", said, f"; {_accuracy(found.row(method, ACCURACY))}", *worse, "."
-    )
+    return Sentence.of(Named(cut(method)), " ", said, f"; {_accuracy(accuracy)}", *worse, ".")
 
 
 def _along(rows: list[ComparisonRow]) -> Sentence:

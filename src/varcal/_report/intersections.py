@@ -17,7 +17,7 @@ from varcal._surfaces.surface_result import Surface
 from varcal._surfaces.view import SurfaceView, ticks
 from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_side, off_by
 from varcal._text.numbers import count, interval, level_text, p_text, percent, points
-from varcal._text.sentences import Named, Sentence, Strong, cut, short
+from varcal._text.sentences import Named, Sentence, Strong, cut, filled, short
 
 #: Longer rules are cut.
 RULE_LENGTH = 200
@@ -83,35 +83,27 @@ def _sentence(one: Slice, found: Intersections, *, named: bool) -> Sentence:
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
     plain = f"{gap_side(one.gap, one.claim)} by {points(abs(one.gap))} points"
     rest = points(abs(found.gaps.get(one.claim, 0.0)))
-    return Sentence.of(
-        "Among rows with ",
+    better = f", better than the rest, {rest}" if found.is_better(one) else ""
+    return filled(
+        f"Among rows with {{}} ({count(one.rows, 'row')}, {percent(one.share)} of all), the model "
+        f"{says} {{}} and {happens} {{}}: {{}} ({interval(low, high)}){better}.",
         Named(cut(one.rule, RULE_LENGTH)),
-        f" ({count(one.rows, 'row')}, {percent(one.share)} of all), the model {says} ",
-        Strong(percent(one.predicted)),
-        f" and {happens} ",
-        Strong(percent(one.observed)),
-        ": ",
+        *(Strong(percent(rate)) for rate in (one.predicted, one.observed)),
         off_by(one.gap, one.claim) if named else plain,
-        f" ({interval(low, high)})",
-        f", better than the rest, {rest}." if found.is_better(one) else ".",
     )
 
 
 def _number(number: PredictableGap) -> Sentence:
-    learned = (
-        "Learned from some rows and judged on others, all variables and the score together predict "
+    value = points(number.value)
+    least = f"a gap of at least {{}} ({value} by our estimate), as a root mean square over rows."
+    none = (
+        f"no gap that is surely above zero ({value} points by our estimate). That does not prove "
+        "that there is none."
     )
-    if number.low > 0:
-        return Sentence.of(
-            learned,
-            "a gap of at least ",
-            Strong(f"{points(number.low)} points"),
-            f" ({points(number.value)} by our estimate), as a root mean square over rows.",
-        )
-    return Sentence.of(
-        learned,
-        f"no gap that is surely above zero ({points(number.value)} points by our estimate). That "
-        "does not prove that there is none.",
+    return filled(
+        "Learned from some rows and judged on others, all variables and the score together predict "
+        + (least if number.low > 0 else none),
+        Strong(f"{points(number.low)} points"),
     )
 
 
@@ -155,25 +147,15 @@ def surface_map(surface: Surface) -> Markup:
     stretched = {"viewBox": f"0 0 {width} {height}", "preserveAspectRatio": "none"}
     edge = el("path", d=lines, class_="sure")
     body = el("svg", *cells, edge, x=f"{LEFT}%", width=f"{100 - LEFT}%", height=plot, **stretched)
-    size = {"width": "100%", "height": plot + 40}
     texts = _across(view, plot) + _up(view, plot)
-    return el(
-        "svg",
-        body,
-        texts,
-        **size,
-        class_="map",
-        role="group",
-        aria_label=cut(surface.sentence, 400),
-    )
+    look = {"class_": "map", "role": "group", "aria_label": cut(surface.sentence, 400)}
+    return el("svg", body, texts, width="100%", height=plot + 40, **look)
 
 
 def _cell_text(view: SurfaceView, row: int, column: int) -> str:
     places = (view.across.text(column), view.up.text(row))
-    where, n = (
-        " and ".join(short(one, 40) for one in places),
-        count(int(view.n[row, column]), "row"),
-    )
+    where = " and ".join(short(one, 40) for one in places)
+    n = count(int(view.n[row, column]), "row")
     if not view.judged[row, column]:
         return f"{where}: too few rows, {n}"
     gap, low, high = (float(one[row, column]) for one in (view.gap, view.low, view.high))
@@ -198,13 +180,8 @@ def _across(view: SurfaceView, plot: int) -> Markup:
 
 
 def _up(view: SurfaceView, plot: int) -> Markup:
+    look = {"x": f"{LEFT - 1}%", "class_": "tick end"}
     return Markup("").join(
-        el(
-            "text",
-            text,
-            x=f"{LEFT - 1}%",
-            y=f"{plot * (1 - place / len(view.up)) + 4:.1f}",
-            class_="tick end",
-        )
+        el("text", text, y=f"{plot * (1 - place / len(view.up)) + 4:.1f}", **look)
         for place, text in zip(*ticks(view.up), strict=True)
     )

@@ -20,7 +20,7 @@ from varcal._report.frame import as_html, citation, installed, now, render
 from varcal._report.monitor_charts import evidence_chart, heat_strip, rate_chart
 from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_said, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points
-from varcal._text.sentences import Code, Named, Sentence, Strong, cut
+from varcal._text.sentences import Code, Named, Sentence, Strong, cut, filled
 
 _CLOSED = (
     "Batches are closed windows: each is entered once, when its labels are in. Labels that come "
@@ -183,33 +183,25 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
                 f"{evidence_text(status.alarm_at)}."
             )
         )
-    says, happens = (
-        ("the model is sure of", "and is right in")
-        if where.claim == CONFIDENCE
-        else ("the model says", "and")
-    )
-    after = "" if where.claim == CONFIDENCE else " happens"
-    proof = (
-        Sentence()
-        if not where.variable
-        else Sentence.of(
-            " Along ", Named(cut(where.variable)), " alone the evidence is enough for an alarm."
-        )
-        if where.proven
-        else Sentence.of(
+    rates = f"the model says {percent(where.predicted)} and {percent(where.observed)} happens"
+    if where.claim == CONFIDENCE:
+        sure, right = percent(where.predicted), percent(where.observed)
+        rates = f"the model is sure of {sure} and is right in {right}"
+    proof = Sentence()
+    if where.variable and where.proven:
+        name = Named(cut(where.variable))
+        proof = filled(" Along {} alone the evidence is enough for an alarm.", name)
+    elif where.variable:
+        proof = Sentence.of(
             " The alarm is proven, the place is the most likely one: the evidence is shared with "
             "other places."
         )
-    )
-    return Sentence.of(
-        f"Since then {says} {percent(where.predicted)} {happens} {percent(where.observed)}{after}: "
-        "off by ",
+    return filled(
+        f"Since then {rates}: off by {{}} ({off_interval(where)}), {count(where.n, 'row')}. The "
+        f"alarm was raised at {{}}.{{}} {{}}",
         Strong(f"{points(abs(where.gap))} points"),
-        f" ({off_interval(where)}), {count(where.n, 'row')}. The alarm was raised at ",
         Named(cut(status.raised)),
-        ".",
         proof,
-        " ",
         also_text(where),
     )
 
@@ -217,36 +209,20 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
 def _steps(where: Where | None) -> tuple[tuple[str, Sentence], ...]:
     if where is None:
         return ()
+    look = (
+        "Did the data change, or how labels are made? Were labels selected, or some still missing? "
+        "{} of the rows since {} shows all variables."
+    )
+    fit = "Fit {} on rows since the change, and prove the repair on later rows with {}."
+    new = (
+        "The repaired probabilities need a monitor of their own. If nothing was wrong, {} starts "
+        "this one over."
+    )
+    repair = filled(fit, Code("vc.VariableCalibrator()"), Code("vc.compare(…)"))
     return (
-        (
-            "Look at the rows since then",
-            Sentence.of(
-                "Did the data change, or how labels are made? Were labels selected, or some still "
-                "missing? ",
-                Code("vc.audit(…)"),
-                " of the rows since ",
-                Named(cut(where.since)),
-                " shows all variables.",
-            ),
-        ),
-        (
-            "Repair",
-            Sentence.of(
-                "Fit ",
-                Code("vc.VariableCalibrator()"),
-                " on rows since the change, and prove the repair on later rows with ",
-                Code("vc.compare(…)"),
-                ".",
-            ),
-        ),
-        (
-            "Start a new monitor",
-            Sentence.of(
-                "The repaired probabilities need a monitor of their own. If nothing was wrong, ",
-                Code("monitor.reset()"),
-                " starts this one over.",
-            ),
-        ),
+        ("Look at the rows since then", filled(look, Code("vc.audit(…)"), Named(cut(where.since)))),
+        ("Repair", repair),
+        ("Start a new monitor", filled(new, Code("monitor.reset()"))),
     )
 
 

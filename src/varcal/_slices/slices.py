@@ -85,11 +85,11 @@ def slices(
     search_rows: int = SEARCH_ROWS,
     random_state: int = 0,
 ) -> Slices:
-    r"""Find the slices of several variables where a model is most over- or underconfident.
+    r"""Find the slices of several variables where a model's probabilities are most wrong.
 
     A slice is a conjunction of conditions on up to three variables: ranges of numbers and dates,
     sets of levels. All ranges of one variable, all rectangles of two and the extensions of the best
-    rectangles to a third are searched, for every claim of the model. The largest
+    rectangles to a third are searched. The largest
 
     .. math:: t = \sum_{i \in R} w_i e_i \Big/ \Big(\sum_{i \in R} w_i^2 s_i (1 - s_i)\Big)^{1/2},
         \qquad e = \text{hit} - s,
@@ -109,9 +109,9 @@ def slices(
     max_depth : {1, 2, 3}
         The largest number of variables of a slice.
     after : {None, "average", "single"}
-        What is known already and taken off before the search: nothing; the overall gap (of each
-        predicted side if both claims are judged); or the gaps along all single variables and the
-        score, so that only slices of two and three variables are searched that they do not explain.
+        What is known already and taken off before the search: nothing; the overall gap; or the gaps
+        along all single variables and the score, so that only slices of two and three variables are
+        searched that they do not explain.
     score : bool
         Whether the score itself may be among the variables of a slice.
     pos_label : label, optional

@@ -21,7 +21,7 @@ from varcal._options import check_choice, checked
 from varcal._saved.conform import restored
 from varcal._saved.document import Kind
 from varcal._slices.condition import Condition
-from varcal._text.gaps import CONFIDENCE, off_by
+from varcal._text.gaps import CONFIDENCE, RISK, off_by
 from varcal._text.html_tables import Shown
 from varcal._text.numbers import count, interval, p_equation, percent, signed
 from varcal._version import __version__
@@ -74,14 +74,14 @@ class Slice(Shown):
         predicted class) or, with more than two classes, "class <label>".
     rows, share, weight : int, float, float
         Rows of the slice, their share of the weight of all rows, and their weight.
-    score, rate, gap : float
+    predicted, observed, gap : float
         What the model says on average, how often it happens, and the difference.
     low, high : float
         Interval of the true gap of these rows, which allows for the search.
     p_adjusted : float
         How likely a slice as clear as this would be found anywhere if there were no gap: the
         adjusted p-value. It is never below 1 / (draws + 1).
-    beyond_parents : float
+    over_parents : float
         What the shorter rules do not explain: the gap minus that of the rows that would join the
         slice if a condition were dropped, for the condition with the smallest such difference.
     key : int
@@ -348,14 +348,15 @@ class Slices(Shown):
 
 
 def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
-    """Return the columns of the table that is shown."""
+    """Return the columns of the table that is shown; what it is about only if there are several."""
+    named = {one.claim for one in slices} != {RISK}
     return {
         "gap": [signed(one.gap) for one in slices],
         "interval": [interval(one.low, one.high) for one in slices],
         "rows": [one.rows for one in slices],
         "says": [percent(one.predicted) for one in slices],
         "happens": [percent(one.observed) for one in slices],
-        "claim": [one.claim for one in slices],
+        **({"claim": [one.claim for one in slices]} if named else {}),
         "rule": [one.rule for one in slices],
     }
 

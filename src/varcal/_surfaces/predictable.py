@@ -105,7 +105,7 @@ def predictable_gap(
         learners (the Cauchy mean of both p-values): the scan finds narrow regions, the learners
         what is spread over many variables.
     pos_label : label, optional
-        The class whose probability is the risk, and that a vector `p` is the probability of;
+        The class whose probability is judged, and that a vector `p` is the probability of;
         the second one by default.
     groups : array-like or column name, optional
         Units that rows belong to. A unit stays in one block, and variances allow for dependence
@@ -124,7 +124,7 @@ def predictable_gap(
     >>> X = {name: adult[name] for name in ("age", "hours-per-week", "sex")}
     >>> found = vc.predictable_gap(adult.y, adult.p, X, max_depth=0)
     >>> found.claim, 0.1 < found.low < found.value < 0.3
-    ('risk', True)
+    ('probability', True)
     """
     rows = read_rows(
         y,

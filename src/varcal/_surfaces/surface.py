@@ -64,7 +64,7 @@ def surface(
     data, classes, sample_weight, from_logits, unlabelled
         As in `vece`. Of lazy rows that do not fit into memory, 500,000 are drawn at random.
     pos_label : label, optional
-        The class whose probability is the risk, and that a vector `p` is the probability of;
+        The class whose probability is judged, and that a vector `p` is the probability of;
         the second one by default.
     level : float
         Level of the band.
@@ -89,8 +89,8 @@ def surface(
     >>> adult = vc.datasets.load_adult()
     >>> age, hours = {"age": adult["age"]}, {"hours": adult["hours-per-week"]}
     >>> found = vc.surface(adult.y, adult.p, age, hours)
-    >>> found.claim, found.gap.shape, bool((found.sure == 1).any())
-    ('confidence', (24, 16), True)
+    >>> found.claim, found.gap.shape, bool((found.sure == -1).any())
+    ('probability', (24, 16), True)
     """
     refuse_sums(y, "surface()")
     if v1 is None or v2 is None:

@@ -71,6 +71,17 @@ class Sentence:
         return any(self.parts)
 
 
+def filled(text: str, *parts: str | Sentence) -> Sentence:
+    """Put parts into the places {} of a text; parts without a place are left out.
+
+    >>> filled("Most along {}.", Named("age")).parts
+    ('Most along ', 'age', '.')
+    """
+    first, *rest = text.split("{}")
+    pairs = zip(parts, rest, strict=False)
+    return Sentence.of(first, *(one for pair in pairs for one in pair))
+
+
 def cut(text: str, length: int = NAME_LENGTH) -> str:
     """Cut a long name and say how long it is; quote a blank one.
 

@@ -58,7 +58,7 @@ _SETTINGS = {"help_option_names": ["-h", "--help"], "show_default": True}
 @click.group(cls=_Commands, context_settings=_SETTINGS)
 @click.version_option(__version__, "-V", "--version", message="varcal %(version)s")
 def main() -> None:
-    """Show where along a variable a classifier's confidence is wrong, and repair it.
+    """Find for whom a classifier's probabilities are wrong, and repair them.
 
     \b
     Examples:
