@@ -135,12 +135,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             start = time.perf_counter()
             with waiting("Judging repairs"):
                 climbed = found.ladder is not None
-<<<<<<< HEAD
             took += f"; repairs in {time.perf_counter() - start:.1f}s" if climbed else ""
-=======
-            if climbed:
-                took += f"; repairs in {time.perf_counter() - start:.1f}s"
->>>>>>> t3
     if output:
         found.report(output)
     passed = all(one.passed for one in made)
