@@ -251,13 +251,19 @@ def _measured(
             uneven = with_p(next(each), p_value if m == 1 else one.p_value, level)
             row = TargetFigures(target.name, next(errors), uneven, next(lows), next(highs))
             figures.append((row, one, target))
-        figures.sort(key=lambda each: (-(each[0].low > each[2].limit), -_relative(*each)))
+        # The evidence may be that of one class: another is not named for its size alone.
+        clear = max(alpha / m, min(one.p_value for one in several))
+        figures.sort(key=lambda three: _order(clear, *three))
         yield _found(evidence, figures, p_value, level, n_variables)
 
 
-def _relative(figures: TargetFigures, _: _Along, target: Target) -> float:
-    """Return the size of the uneven error relative to its limit."""
-    return (figures.uneven.debiased + 1e-3 * figures.uneven.value) / max(target.limit, 1e-9)
+def _order(
+    clear: float, figures: TargetFigures, along: _Along, target: Target
+) -> tuple[bool, bool, float]:
+    """Sort targets: surely above the limit, clearly uneven, then by size relative to the limit."""
+    size = figures.uneven.debiased + 1e-3 * figures.uneven.value
+    below, unclear = figures.low <= target.limit, along.p_value > clear
+    return below, unclear, -size / max(target.limit, 1e-9)
 
 
 def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along:
