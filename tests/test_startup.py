@@ -63,7 +63,7 @@ def test_help_loads_neither_numpy_nor_anything_that_needs_it(tmp_path):
 
 
 def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
-    given = ["audit", rows_file, "--label", "y", "--prob", "p", "--no-repair"]
+    given = ["audit", rows_file, "--label", "y", "--prob", "p", "--ladder", "none"]
     modules, text = loaded(tmp_path, PROGRAM, *given)
     assert "300 rows, 3 variables in" in text
     assert set() == (modules - loaded(tmp_path, LINEAR_ALGEBRA)[0]) & {
