@@ -17,7 +17,7 @@ from varcal._audit.comparison import (
     metric_text,
 )
 from varcal._audit.decision import BETTER, FIXED, LOOKS, MADE_WORSE, MARKS, UNCHANGED
-from varcal._report.frame import citation, installed, now, render
+from varcal._report.frame import about, now, render
 from varcal._report.svg import points_axis
 from varcal._text.numbers import count, decimals, level_text, percent, points
 from varcal._text.sentences import Named, Sentence, cut, listed
@@ -62,12 +62,7 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "text": metric_text,
         "ends": metric_interval,
         "change": metric_change,
-        "about": {
-            "notes": _notes(found),
-            "method": _method(found),
-            "citation": citation(),
-            "versions": installed(),
-        },
+        "about": about(_notes(found), _method(found)),
     }
 
 

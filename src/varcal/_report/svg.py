@@ -180,17 +180,17 @@ def x_ticks(x: Axis, height: float, margin: float = 0.15) -> Markup:
     )
 
 
+def bar(x: Axis, left: float, right: float, **look: object) -> Markup:
+    """Make a rectangle over a range of values."""
+    width = f"{100 * (x.place(right) - x.place(left)):.2f}%"
+    return el("rect", x=x.percent(left), y=0, width=width, **look)
+
+
 def columns(x: Axis, edges: Sequence[float], texts: Sequence[str], height: float) -> Markup:
     """Make unseen columns over a plot that show their text to a pointer, a finger or the keys."""
     return Markup("").join(
         tip(
-            el(
-                "rect",
-                x=x.percent(left),
-                y=0,
-                width=f"{100 * (x.place(right) - x.place(left)):.2f}%",
-                height=height,
-            ),
+            bar(x, left, right, height=height),
             text,
             "hit",
         )
