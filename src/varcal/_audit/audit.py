@@ -18,7 +18,7 @@ from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._evidence.question import ATOMS, N_BINS, Question
 from varcal._evidence.rows_of_call import sample_rows
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
@@ -156,9 +156,7 @@ def audit(
         raise InputError(
             "limit and relative_limit are both given", "give one of them", argument="limit"
         )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
-    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    question = Question(options, "audit", pos_label, sided=True, score=plain)
+    question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
     how: dict[str, Any] = {
         "data": data,
         "classes": classes,

@@ -262,9 +262,6 @@ class _Writer:
     def points(self, value: float) -> str:
         return points(value, self.digits)
 
-    def interval(self, low: float, high: float) -> str:
-        return interval(low, high, self.digits)
-
     def repaired(self) -> str:
         """Return the repair whose effect is shown beside each group, or an empty text."""
         shown = self.ladder is not None and self.ladder.places_after
@@ -405,7 +402,7 @@ class _Writer:
         rung = self.ladder.rung(self.advice)
         name, left = rung.worst
         size = f"{self.points(left.value)} points along {{}}"
-        size += f" ({self.interval(left.low, left.high)})"
+        size += f" ({interval(left.low, left.high, self.digits)})"
         if self.advice == VARIABLES:
             curve = self.ladder.rung(CURVE).worst[1].value
             text = f"A score curve leaves {self.points(curve)}; a repair by variables leaves "
@@ -525,9 +522,7 @@ class _Writer:
         return Sentence.of("No group shows evidence of an error of its own.")
 
     def steps(self) -> tuple[Step, ...]:
-        if self.ladder is None:
-            return ()
-        return tuple(self.step(rung) for rung in self.ladder.rungs)
+        return tuple(self.step(rung) for rung in (self.ladder.rungs if self.ladder else ()))
 
     def step(self, rung: Rung) -> Step:
         name, left = rung.worst

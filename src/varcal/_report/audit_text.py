@@ -66,16 +66,10 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
         lines += wrap(f"  {k}  {head} {text}", WIDTH, subsequent_indent="     ")
         for line in code:
             lines += wrap(line, WIDTH, initial_indent="     ", subsequent_indent="       ")
-    notes = [*audit.notes, *_left_out(audit)]
+    left_out = "; ".join(f"{short(name)} ({why})" for name, why in audit.left_out)
+    notes = [*audit.notes, *([f"Not audited: {left_out}."] if left_out else [])]
     lines += [""] * bool(notes) + [line for note in notes for line in wrap(note, WIDTH)]
     return [_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line) for line in lines]
-
-
-def _left_out(audit: Audit) -> list[str]:
-    if not audit.left_out:
-        return []
-    names = "; ".join(f"{short(name)} ({why})" for name, why in audit.left_out)
-    return [f"Not audited: {names}."]
 
 
 def _split(text: Sentence, *, commands: bool) -> tuple[str, list[str]]:
@@ -103,7 +97,7 @@ def _groups(screen: Screen) -> list[str]:
     lines = [f"{head}{after:>{WIDTH - len(head)}}".rstrip()]
     for one in screen.groups:
         lines += _group(one, screen)
-    if not len(screen.groups) > 1:
+    if len(screen.groups) == 1:
         lines.append(f"  {screen.groups_note}")
     return lines
 
