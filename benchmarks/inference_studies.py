@@ -44,29 +44,68 @@ def coarse_and_fine(world: Scenario, n: int, seed: int) -> tuple:
 
 
 def calibration_tests(seed: int) -> Figures:
-    """Return type-I errors and power at 5 % of the two hypotheses, from moments alone."""
+    """Return type-I error and power at 5 %, from moments alone."""
     null = [
         (Scenario(score, shape="flat"), n)
         for score in ("uniform", "beta(2,5)", "concentrated", "rare")
         for n in (200, 1000)
     ] + [(Scenario(shape="flat"), 20)]
-    overall = {"uniform": (0.0, 0.07), "concentrated": (-0.2, 0.07, 0.2)}
-    same = [
-        (Scenario(score, shape="flat", offset=offset), 1000)
-        for score, offsets in overall.items()
-        for offset in offsets
-    ]
     other = [(Scenario(shape=shape, vece=size), 800) for shape, size in ALTERNATIVES.items()]
 
-    def rejected(worlds: list[tuple[Scenario, int]], constant: bool) -> float:
+    def rejected(worlds: list[tuple[Scenario, int]]) -> float:
         sums = [coarse_and_fine(world, n, seed) for world, n in worlds]
-        return percent([internals.calibration_test(*one, constant=constant) < 0.05 for one in sums])
+        return percent([internals.calibration_test(*one) < 0.05 for one in sums])
+
+    return {"type-I": rejected(null), "power": rejected(other)}
+
+
+@cache
+def sided_rows(world: str, seed: int) -> list[tuple]:
+    """Return labels, scores and a variable, with the same gap within each side or a wrong one."""
+    rng = np.random.default_rng([seed, *world.encode()])
+    found = []
+    for _ in range(20):
+        p, v = rng.uniform(0.2, 0.8, 1000), rng.random(1000)
+        gap = {"flat": 0.0, "biased": 0.15, "both sides": 0.08 * (2 * v - 1)}.get(world)
+        if gap is None:  # opposite sides
+            gap = 0.08 * (2 * v - 1) * np.sign(p - 0.5)
+        found.append((rng.random(1000) < p - gap, p, v))
+    for _ in range(10 * (world != "biased")):
+        p, v = rng.dirichlet(np.full(5, 1.2), 2000), rng.random(2000)
+        move = {"flat": 0.0, "both sides": 0.5 * np.minimum(p[:, 0], p[:, 1])}.get(world)
+        if move is None:
+            move = np.where(p.argmax(1) == 0, 1.0, -1.0) * 0.5 * np.minimum(p[:, 0], p[:, 1])
+        true = p.copy()
+        true[:, 0] += move * (2 * v - 1)
+        true[:, 1] -= move * (2 * v - 1)
+        y = (rng.random(2000)[:, None] > true.cumsum(axis=1)).sum(axis=1)
+        found.append((np.minimum(y, 4), p, v))
+    return found
+
+
+def cell_tests(seed: int) -> Figures:
+    """Return type-I error and power at 5 % of the test of an audit, with two and five classes."""
+
+    def rejected(*worlds: str) -> float:
+        return percent(
+            [
+                [
+                    vc.audit(
+                        y, p, {"v": v}, ladder="none", classes=range(max(np.ndim(p) * 5 - 5, 2))
+                    )
+                    .rows[0]
+                    .uneven.p_value
+                    < 0.05
+                    for y, p, v in sided_rows(world, seed)
+                ]
+                for world in worlds
+            ]
+        )
 
     return {
-        "type-I": rejected(null, False),
-        "power": rejected(other, False),
-        "type-I, constant gap": rejected(same, True),
-        "power, constant gap": rejected(other, True),
+        "type-I": rejected("flat", "biased"),
+        "power, both sides": rejected("both sides"),
+        "power, opposite sides": rejected("opposite sides"),
     }
 
 

@@ -342,6 +342,12 @@ STUDIES: dict[str, Study] = {
         "percent rejected at 5 %, without simulated hits; 60 replicates per seed and world; type-I "
         "error over four kinds of scores at 20 to 1,000 rows, power over five shapes at 800",
     ),
+    "test of cells": Study(
+        inference.cell_tests,
+        range(400, 406),
+        "percent rejected at 5 % along a variable, 20 replicates with two classes and 10 with five "
+        "per seed and world",
+    ),
     "sparse outcomes": Study(
         inference.sparse_tests,
         range(400, 412),
@@ -443,9 +449,10 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "calibrators._variable._lookup.tables:TABLE_ERROR,RANK_KNOTS",
     ),
     "test": (
-        "_inference.quadratic_forms:PRIOR,LEAST_VARIANCE,LEAST_MODEL,MODEL_ROWS",
+        "_inference.quadratic_forms:PRIOR,LEAST_VARIANCE",
         "_inference.multiplicity:MOST_P",
     ),
+    "test of cells": ("_audit.judge:SHARED", "_inference.quadratic_forms:MODEL_ROWS"),
     "sparse outcomes": (
         "_inference.calibration_test:SIMULATE_BELOW",
         "_inference.simulated_null:SPARSE_VARIANCE,SIMULATION_BUDGET,FEWEST_DRAWS,MOST_DRAWS",

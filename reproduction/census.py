@@ -14,6 +14,7 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder
 
 import varcal as vc
+from reproduction.changes import change_interval
 from reproduction.pictures import curve_panels
 from reproduction.results import Results
 from reproduction.tables import Table
@@ -33,14 +34,23 @@ class Story:
 
     Attributes
     ----------
-    comparison : Comparison
-        ECE and VECE of the three models; the baseline is the beta-calibrated one. Correctness is
-        that of each model's own predictions.
+    figures : dict of Estimate
+        ECE and VECE of the three models, by model and variable ("" for ECE). Correctness is that
+        of each model's own predictions.
+    changes : dict of (float, float)
+        Intervals of their changes from the beta-calibrated model.
+    accuracy : dict of float
+        Of each model.
+    overconfidence : float
+        Mean confidence − accuracy of the uncalibrated model.
     audits : dict of Audit
         For each model, every variable ranked.
     """
 
-    comparison: vc.results.Comparison
+    figures: dict[tuple[str, str], vc.results.Estimate]
+    changes: dict[tuple[str, str], tuple[float, float]]
+    accuracy: dict[str, float]
+    overconfidence: float
     audits: dict[str, vc.results.Audit]
 
     def conclusions(self) -> dict[str, bool]:
@@ -48,22 +58,23 @@ class Story:
 
         A figure is above noise if its interval lies above what a perfect model would show.
         """
-        row, audit = self.comparison.row, self.audits["uncalibrated"]
-        raw, beta, tree = (row(name, "ECE", "") for name in METHODS)
-        _, beta_age, tree_age = (row(name, "VECE", "age") for name in METHODS)
-        before, after = ([row(name, "VECE", other) for other in OTHERS] for name in METHODS[1:])
+        found = self.figures
+        raw, beta = (found[name, ""] for name in METHODS[:2])
+        _, beta_age, tree_age = (found[name, "age"] for name in METHODS)
+        before, after = ([found[name, other] for other in OTHERS] for name in METHODS[1:])
         return {
-            # The mean gap is above 0, and ECE exceeds it by no more than noise.
-            "the model is overconfident": audit.gap_low > 0
-            and raw.value - audit.gap < raw.noise_floor,
-            "beta lowers ECE to a quarter": raw.difference_low > 0 and beta.value < raw.value / 4,
-            "beta leaves VECE (age)": beta_age.low > beta_age.noise_floor
-            and beta_age.value > 2 * beta.value,
-            "the tree halves VECE (age)": tree_age.difference_high < 0
+            # Confidence is above accuracy on average by nearly all of ECE.
+            "the model is overconfident": raw.low > 0
+            and raw.debiased - self.overconfidence < raw.noise_high,
+            "beta lowers ECE to a quarter": self.changes["uncalibrated", ""][0] > 0
+            and beta.debiased < raw.debiased / 4,
+            "beta leaves VECE (age)": beta_age.low > beta_age.noise_high
+            and beta_age.debiased > 2 * beta.debiased,
+            "the tree halves VECE (age)": self.changes["tree on age", "age"][1] < 0
             and tree_age.high < beta_age.low / 2,
-            "the tree keeps ECE": tree.difference_low <= 0,
+            "the tree keeps ECE": self.changes["tree on age", ""][0] <= 0,
             "the tree leaves other variables": all(
-                new.low > new.noise_floor and new.value > old.value / 2
+                new.low > new.noise_high and new.debiased > old.debiased / 2
                 for new, old in zip(after, before, strict=True)
             ),
         }
@@ -108,14 +119,25 @@ def census_story(census: vc.datasets.Census | None = None, *, random_state: int 
         "tree on age": tree.predict_proba(p[held], rows["age"])[:, 1],
     }
     numeric = {name: rows[name] for name in NUMERIC}
+    raw = p[held]
+    right = {name: (one > 0.5) == (y[held] == 1) for name, one in models.items()}
     return Story(
-        vc.compare(
-            y[held], models, numeric, event="correct", binning="quantile", random_state=random_state
-        ),
         {
-            name: vc.audit(y[held], one, rows, event="correct", ladder="none")
+            (name, other): vc.estimate(
+                y[held], one, numeric[other] if other else None, random_state=random_state
+            )
             for name, one in models.items()
+            for other in ("", *NUMERIC)
         },
+        {
+            (name, other): change_interval(
+                y[held], models["beta"], models[name], numeric[other] if other else None
+            )
+            for name, other in (("uncalibrated", ""), ("tree on age", ""), ("tree on age", "age"))
+        },
+        {name: float(one.mean()) for name, one in right.items()},
+        float(np.maximum(raw, 1 - raw).mean() - right["uncalibrated"].mean()),
+        {name: vc.audit(y[held], one, rows, ladder="none") for name, one in models.items()},
     )
 
 
@@ -148,10 +170,10 @@ def census_results() -> Results:
     """Return the tables and pictures of Adult from the raw census."""
     story = census_story()
     held = story.conclusions()
-    rows = [("accuracy", ""), ("ECE", ""), *(("VECE", name) for name in NUMERIC)]
-    figures = {"figure": [f"{metric} {name}".strip() for metric, name in rows]}
+    figures = {"figure": ["accuracy", "ECE", *(f"VECE {name}" for name in NUMERIC)]}
     for method in METHODS:
-        figures[method] = [100 * story.comparison.row(method, *row).value for row in rows]
+        values = [story.figures[method, name].debiased for name in ("", *NUMERIC)]
+        figures[method] = [100 * value for value in (story.accuracy[method], *values)]
     holds = ["yes" if one else "no" for one in held.values()]
     return Results(
         "census",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 import varcal as vc
+from reproduction.changes import change_interval
 from reproduction.claims import CHANCE, ClaimResult, claims_of
 from reproduction.paper_protocol import calibrated
 from reproduction.published import BINNING, Target
@@ -141,7 +142,6 @@ def _judged(
 ) -> Iterator[ClaimResult]:
     """Count the splits in which each claim is true, and get its interval on the paper's split."""
     X = {name: test.variables[name] for name in (study.variable, *study.others)}
-    compared: dict[str, vc.results.Comparison] = {}
     for claim in claims_of(study):
         against = claim.against
         if against == CHANCE:
@@ -149,18 +149,14 @@ def _judged(
             low, high = first[claim.target].low, first[claim.target].high
         else:
             change = values[claim.target] - values[claim.other]
-            if against not in compared:
-                order = {against: probabilities[against], **probabilities}
-                compared[against] = vc.compare(
-                    test.y,
-                    order,
-                    X,
-                    event="correct",
-                    binning="quantile",
-                    classes=range(study.classes),
-                )
-            row = compared[against].row(*claim.target)
-            low, high = row.difference_low, row.difference_high
+            method, _, variable = claim.target
+            low, high = change_interval(
+                test.y,
+                probabilities[against],
+                probabilities[method],
+                X[variable] if variable else None,
+                classes=range(study.classes),
+            )
         true = sum(claim.true(float(one)) for one in change)
         yield ClaimResult(
             claim,

@@ -63,7 +63,7 @@ def test_help_loads_neither_numpy_nor_anything_that_needs_it(tmp_path):
 
 
 def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
-    given = ["audit", rows_file, "--label", "y", "--prob", "p", "--no-repair"]
+    given = ["audit", rows_file, "--label", "y", "--prob", "p", "--ladder", "none"]
     modules, text = loaded(tmp_path, PROGRAM, *given)
     assert "300 rows, 3 variables in" in text
     assert set() == (modules - loaded(tmp_path, LINEAR_ALGEBRA)[0]) & {
@@ -120,12 +120,7 @@ json.dump(sorted(set(sys.modules) - before), open(sys.argv[1], "w"))
     assert "varcal.calibrators._sklearn.classifier" not in modules
 
 
-def test_calibrators_are_scikit_learn_estimators():
-    from sklearn.base import BaseEstimator, clone
-
-    for calibrator in ALL:
-        assert isinstance(calibrator, BaseEstimator)
-        assert repr(clone(calibrator)) == repr(calibrator)
+def test_unknown_calibrators_are_refused_and_known_ones_listed():
     with pytest.raises(AttributeError, match="no attribute 'BetaCalibratr'"):
         vc.calibrators.BetaCalibratr  # noqa: B018
     assert dir(vc.calibrators) == sorted(vc.calibrators.__all__)

@@ -203,7 +203,7 @@ def made(average=0.0, score=0.0, along=(0.0, 0.0, 0.01), verdict="no evidence", 
     row = base.rows[0]
     uneven = replace(row.uneven, debiased=value, low=low, high=high)
     row = replace(row, uneven=uneven, low=low, high=high, verdict=verdict, places=tuple(places))
-    return replace(base, targets={target.name: target}, rows=(row,), climb=None, n_rows=10_000)
+    return replace(base, targets={target.name: target}, rows=(row,), _climb=None, n_rows=10_000)
 
 
 @pytest.mark.parametrize(

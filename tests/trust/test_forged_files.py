@@ -21,7 +21,7 @@ from varcal._saved.document import BrokenError, checksum, parsed
 from varcal._saved.load import load_kind
 from varcal.exceptions import InputError, VarcalError
 
-# 18 kinds of files; `make torture` forges thousands of each.
+# Of each kind of file; `make torture` forges thousands of each.
 TIMES = 20
 
 
@@ -64,7 +64,7 @@ def attack(saved, seed):
 def test_forged_files_are_refused_or_work(saved):
     counts, problems = attack(saved, seed=20)
     assert not problems, "\n".join(problems)
-    assert sum(counts.values()) == 18 * 25
+    assert sum(counts.values()) == 25 * len(saved)
     assert counts["refused"] > 4 * counts["used"] > 0
 
 
@@ -211,7 +211,7 @@ def test_kinds_are_told_apart(saved):
 
 
 @pytest.mark.parametrize(
-    ("format", "said"), [(4, r"a later varcal \(9\)"), (2, "an earlier varcal")]
+    ("format", "said"), [(4, r"a later varcal \(9\)"), (0, "an earlier varcal")]
 )
 def test_other_formats_are_refused(saved, format, said):
     one = saved["audit"]

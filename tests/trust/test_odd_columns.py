@@ -301,7 +301,7 @@ def test_a_table_of_nothing_else_and_comparisons():
         vc.slices(Y, P, odd, draws=19)
     with pytest.warns(VarcalWarning, match="left out: 'lists' cannot be a variable"):
         found = vc.compare("y", {"raw": "p", "half": "q"}, data=TABLE)
-    assert list(found.curves) == ["age"]
+    assert {row.variable for row in found.rows} == {"", "age"}
     with pytest.raises(InputError, match="variable 'lists'"):
         vc.compare("y", {"raw": "p"}, ["lists"], data=TABLE)
 

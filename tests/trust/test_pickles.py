@@ -17,7 +17,7 @@ def results():
     monitor.update(frame, id=1)
     found = vc.audit(sim.y, sim.p, X, slices=True)
     fitted = vc.VariableCalibrator().fit(sim.p, sim.y, X)
-    yield from (found, found.since(found), found.repair, found.intersections, *found.rows)
+    yield from (found, found.since(found), found.ladder, found.intersections, *found.rows)
     yield vc.compare(sim.y, {"one": sim.p, "other": 1 - sim.p}, X)
     yield from (vc.curve(sim.y, sim.p, sim.v), vc.reliability(sim.y, sim.p))
     yield from (vc.estimate(sim.y, sim.p, sim.v), vc.bin_table(sim.y, sim.p, sim.v))
@@ -47,12 +47,12 @@ def test_results_survive():
         np.testing.assert_equal(content(again), content(value))
 
 
-def test_a_repair_that_was_not_tried_is_not_pickled():
-    """It refers to all rows; one that was tried is part of the pickle."""
+def test_a_ladder_that_was_not_judged_is_not_pickled():
+    """It refers to all rows; one that was judged is part of the pickle."""
     sim = vc.datasets.make_gap(20_000, random_state=0)
     found = vc.audit(sim.y, sim.p, {"v": sim.v})
     again = by_pickle(found)
-    assert again.repair is None and "before the audit was pickled" in again.repair_obstacle
+    assert again.ladder is None and "rows are not kept" in again.ladder_obstacle
     assert len(pickle.dumps(found)) < 20_000 * 8
     few = vc.audit(sim.y[:500], sim.p[:500], {"v": sim.v[:500]})
-    assert few.repair.n_rows == by_pickle(few).repair.n_rows
+    assert few.ladder.to_dict() == by_pickle(few).ladder.to_dict()

@@ -224,8 +224,8 @@ def audit(
         engine=evidence.engine,
         edges="sampled" if sampled else "exact",
         pos_label="" if pos_label is None else repr(pos_label),
-        find_curve=lambda name: _curve(evidence, judged, name, keys, level),
-        climb=climber(
+        _find_curve=lambda name: _curve(evidence, judged, name, keys, level),
+        _climb=climber(
             rows,
             keys,
             judged.bins,

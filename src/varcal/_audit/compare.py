@@ -163,7 +163,7 @@ def compare(
     if first.odd:
         shown = "; ".join(f"{name!r} {why}" for name, why in first.odd.items())
         warnings.warn(f"X has columns that are left out: {shown}", VarcalWarning, stacklevel=2)
-    keys = tuple(audit_keys(first.classes, "audit", pos_label))
+    keys = tuple(audit_keys(first.classes, pos_label))
     settings = Settings(label_of(y, data), keys, level, random_state=random_state)
     question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
     work = _Work(first, settings)

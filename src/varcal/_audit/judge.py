@@ -48,6 +48,9 @@ BLOCK = 64
 FEW_ROWS = 100
 #: So does one along which only an error above this could have been detected.
 TOO_COARSE = 0.1
+#: With more than two classes, errors of a class that both of its sides share count this many times
+#: in its test: opposite ones are found by the top class, too.
+SHARED = 3
 #: A predicted side with a smaller share of the rows joins the other.
 LEAST_SIDE = 0.01
 
@@ -127,7 +130,7 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     names = tuple(f"'{one}'" if one == "all" else one for one in (other, label))
     # The interval need not be symmetric: its end towards zero decides.
     reach = overall.gap - overall.low if overall.gap > 0 else overall.high - overall.gap
-    error = reach / float(ndtri(0.5 + level / 2))
+    z = float(ndtri(0.5 + level / 2)) * abs(overall.gap) / reach if reach > 0 else 0.0
     return Target(
         name=TOP_CLASS if key == CORRECT else f"P({settings.label} = {label})",
         label=label,
@@ -137,7 +140,7 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
         gap=overall.gap,
         gap_low=overall.low,
         gap_high=overall.high,
-        p_value=2 * float(ndtr(-abs(overall.gap) / error)) if error > 0 else 1.0,
+        p_value=2 * float(ndtr(-z)),
         by_score=by_score,
         score=replace(
             table_of(score.coarse, np.zeros(score.coarse.bins.size), "positive", level, evidence),
@@ -248,13 +251,19 @@ def _measured(
             uneven = with_p(next(each), p_value if m == 1 else one.p_value, level)
             row = TargetFigures(target.name, next(errors), uneven, next(lows), next(highs))
             figures.append((row, one, target))
-        figures.sort(key=lambda each: (-(each[0].low > each[2].limit), -_relative(*each)))
+        # The evidence may be that of one class: another is not named for its size alone.
+        clear = max(alpha / m, min(one.p_value for one in several))
+        figures.sort(key=lambda three: _order(clear, *three))
         yield _found(evidence, figures, p_value, level, n_variables)
 
 
-def _relative(figures: TargetFigures, _: _Along, target: Target) -> float:
-    """Return the size of the uneven error relative to its limit."""
-    return (figures.uneven.debiased + 1e-3 * figures.uneven.value) / max(target.limit, 1e-9)
+def _order(
+    clear: float, figures: TargetFigures, along: _Along, target: Target
+) -> tuple[bool, bool, float]:
+    """Sort targets: surely above the limit, clearly uneven, then by size relative to the limit."""
+    size = figures.uneven.debiased + 1e-3 * figures.uneven.value
+    below, unclear = figures.low <= target.limit, along.p_value > clear
+    return below, unclear, -size / max(target.limit, 1e-9)
 
 
 def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along:
@@ -270,6 +279,7 @@ def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along
         [one.fine for one in profiles],
         placed,
         None if evidence.grouped else rows(),
+        shared=SHARED if len(evidence.classes) > 2 else 1,
         seed=random_state,
     )
     return _Along(key, profiles, cell_law(coarse), cell_law(coarse, center=True), p_value)

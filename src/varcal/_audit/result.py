@@ -9,14 +9,14 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.changes import Changes, changes
-from varcal._audit.decision import REPAIR, verdict_of
+from varcal._audit.decision import REPAIR, WATCH, verdict_of
 from varcal._audit.intersections import Intersections
-from varcal._audit.ladder import Ladder
+from varcal._audit.ladder import AS_IT_IS, Ladder
 from varcal._audit.record import AuditRow, Place, Target, saved
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
-from varcal._options import check_path, check_text, checked, or_none
+from varcal._options import check_flag, check_path, check_text, checked, or_none
 from varcal._saved.conform import restored
 from varcal._saved.document import Kind
 from varcal._version import __version__
@@ -102,8 +102,8 @@ class Audit:
     edges: str = "exact"
     pos_label: str = ""
     intersections: Intersections | None = field(default=None, repr=False)
-    find_curve: Callable[[str], Curve] | None = field(default=None, repr=False)
-    climb: Callable[[Audit], tuple[Ladder | None, str]] | None = field(default=None, repr=False)
+    _find_curve: Callable[[str], Curve] | None = field(default=None, repr=False)
+    _climb: Callable[[Audit], tuple[Ladder | None, str]] | None = field(default=None, repr=False)
 
     @cached_property
     def verdict(self) -> str:
@@ -112,7 +112,7 @@ class Audit:
 
     @cached_property
     def _climbed(self) -> tuple[Ladder | None, str]:
-        return (None, NO_ROWS) if self.climb is None else self.climb(self)
+        return (None, NO_ROWS) if self._climb is None else self._climb(self)
 
     @property
     def ladder(self) -> Ladder | None:
@@ -128,12 +128,14 @@ class Audit:
     def advice(self) -> str | None:
         """The repair that suffices.
 
-        "shift", "score curve", "variables" or "retrain" if the verdict is "repair"; "as it is"
-        otherwise, unless a repair predicts surely better. None without rows.
+        "shift", "score curve", "variables" or "retrain" if the verdict is "repair". With "watch" a
+        repair that predicts surely better, and otherwise "as it is". None without rows.
         """
         if self.ladder is None:
             return None
-        return self.ladder.advice if self.verdict == REPAIR else self.ladder.suffices
+        if self.verdict == REPAIR:
+            return self.ladder.advice
+        return self.ladder.suffices if self.verdict == WATCH else AS_IT_IS
 
     @property
     def target(self) -> Target:
@@ -182,12 +184,12 @@ class Audit:
         name = variable if isinstance(variable, str) else shown(variable)
         self.row(name)
         if name not in self._curves:
-            if self.find_curve is None:
+            if self._find_curve is None:
                 raise InputError(
                     f"the curve along {name!r} needs the rows, and {NO_ROWS}",
                     "audit the rows again, or use audit.row(…).table",
                 )
-            self._curves[name] = self.find_curve(name)
+            self._curves[name] = self._find_curve(name)
         return self._curves[name]
 
     @checked(variable=check_text)
@@ -201,8 +203,9 @@ class Audit:
 
     def __getstate__(self) -> dict[str, Any]:
         # What is yet to be computed refers to all rows, which a pickle should not copy.
-        return {**vars(self), "find_curve": None, "climb": None}
+        return {**vars(self), "_find_curve": None, "_climb": None}
 
+    @checked(ladder=check_flag)
     def screen(self, *, ladder: bool = True) -> Screen:
         """Return what the audit says first, for every form; with or without the ladder."""
         from varcal._audit.screen import screen_of  # noqa: PLC0415

@@ -162,7 +162,7 @@ class CollectedEvidence(Collected, Evidence):
 
         With more than two classes that is the top class alone if no other was collected.
         """
-        keys = audit_keys(self.classes, "audit", self.pos_label)
+        keys = audit_keys(self.classes, self.pos_label)
         about = [key for key in keys if key != CORRECT]
         scores = {key for key, names in self._tables if not names}
         if self._sided.issuperset(about) and scores.issuperset(keys):

@@ -116,7 +116,7 @@ class Evidence(ABC):
 
     def audit_keys(self, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims that an audit judges."""
-        return audit_keys(self.classes, "audit", pos_label)
+        return audit_keys(self.classes, pos_label)
 
     def label(self, key: int) -> Hashable:
         """Return the class that a claim is about, or None."""

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import TypedDict
 
-from varcal._input.events import audit_keys, claim_keys
+from varcal._input.events import audit_keys, claim_keys, collected_keys
 
 #: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
 N_FINE = 1000
@@ -30,6 +30,8 @@ class _DefaultStr(Default, str):
 N_BINS = _DefaultInt(10)
 QUANTILE = _DefaultStr("quantile")
 ATOMS = _DefaultStr("atoms")
+#: The event of a question that is an audit's.
+AUDIT = "audit"
 
 
 class BinOptions(TypedDict):
@@ -79,9 +81,11 @@ class Question:
         """Return what audits and comparisons ask: classes by predicted side, and the score."""
         options = BinOptions(n_bins=n_bins, binning=binning, bins=bins, edges=edges)
         plain = BinOptions(n_bins=n_bins, binning="quantile", bins=None, edges=edges)
-        return cls(options, "audit", pos_label, sided=True, score=plain)
+        return cls(options, AUDIT, pos_label, sided=True, score=plain)
 
     def keys(self, classes: Sequence[Hashable]) -> list[int]:
         """Return the keys of the claims."""
-        find = audit_keys if self.sided else claim_keys
+        if self.event == AUDIT:
+            return audit_keys(classes, self.pos_label)
+        find = collected_keys if self.sided else claim_keys
         return find(classes, self.event, self.pos_label)

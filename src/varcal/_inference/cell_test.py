@@ -46,6 +46,7 @@ def cell_test(
     placed: Bools | None,
     rows: ScoredRows | None = None,
     *,
+    shared: int = 1,
     seed: int = 0,
 ) -> float:
     r"""Return the p-value of "the gap is constant along v within each predicted side".
@@ -70,6 +71,9 @@ def cell_test(
         Which fine cells are ordered along v; None if v has no order.
     rows : ScoredRows, optional
         The rows, whose cells are numbered side by side, for simulated hits.
+    shared : int
+        How many times the forms of errors that both sides share count among the others (without
+        groups).
     seed : int
         Seed of simulations.
     """
@@ -86,11 +90,12 @@ def cell_test(
     if placed is not None:
         every = tables[1].effective_rows.sum(-1, keepdims=True)
         moments.append(constant_gap_moments(tables[1], every))
-    p = cauchy(_tails(_forms(tables, moments, placed), errors))
+    p = _combined(_tails(_forms(tables, moments, placed), errors), shared)
     if p >= SIMULATE_BELOW or not _is_sparse(tables[0]):
         return float(p)
-    n = tables[0].n.sum(-1)
-    gap = tables[0].overall * ratio_or_zero(n, n + PRIOR_ROWS)
+    # As in the moments, a row with most of the weight counts as one row.
+    counted = tables[0].effective_rows
+    gap = ratio_or_zero((counted * tables[0].gap).sum(-1), counted.sum(-1) + PRIOR_ROWS)
     forms = _forms(tables, [_model_moments(table, gap) for table in tables], placed)
     draws = 0 if rows is None else draws_for(rows)
     if rows is not None and draws:
@@ -98,8 +103,8 @@ def cell_test(
     else:
         merge = coarse_index(fine[0].bins, coarse[0].bins)
         null = _drawn_by_cell(tables, forms, merge, seed)
-    observed = cauchy(_tails(forms, errors))
-    return float(tail_p(-np.log(observed), -np.log(cauchy(null))))
+    observed = _combined(_tails(forms, errors), shared)
+    return float(tail_p(-np.log(observed), -np.log(_combined(null, shared))))
 
 
 def _signs(sides: int) -> Floats:
@@ -138,10 +143,16 @@ def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
     return np.asarray(columns @ (turn[:, keep] / np.sqrt(size[keep])))
 
 
-def _tails(forms: list[list[Form]], errors: list[Floats]) -> list[Floats]:
+def _tails(forms: list[list[Form]], errors: list[Floats]) -> list[list[Floats]]:
     """Return the p-value of each form."""
-    pairs = zip(forms, errors, strict=True)
-    return [form.p_value(error) for some, error in pairs for form in some]
+    return [
+        [form.p_value(error) for form in some] for some, error in zip(forms, errors, strict=True)
+    ]
+
+
+def _combined(tails: list[list[Floats]], shared: int) -> Floats:
+    """Combine p-values; the first form of a table is that of errors that both sides share."""
+    return cauchy([p for first, *others in tails for p in [*[first] * shared, *others]])
 
 
 def _is_sparse(coarse: ErrorSums) -> bool:
@@ -167,7 +178,7 @@ def _drawn_by_row(
     gap: Floats,
     draws: int,
     seed: int,
-) -> list[Floats]:
+) -> list[list[Floats]]:
     """Return the p-values that moments give to hits drawn for each row, for each form."""
     side = rows.coarse // tables[0].n.shape[-1]
     chance = np.clip(rows.score - gap[side], LEAST_MODEL * rows.score, 1.0)
@@ -188,12 +199,13 @@ def _drawn_by_row(
         parts = np.split(block @ design - center, ends, axis=-1)
         for form, part, found in zip(flat, parts, tails, strict=True):
             found.append(form.tail((part**2).sum(-1)))
-    return [np.concatenate(found) for found in tails]
+    flat_tails = iter([np.concatenate(found) for found in tails])
+    return [[next(flat_tails) for _ in some] for some in forms]
 
 
 def _drawn_by_cell(
     tables: Sequence[ErrorSums], forms: list[list[Form]], merge: Ints, seed: int
-) -> list[Floats]:
+) -> list[list[Floats]]:
     """Return the p-values that moments give to sums drawn for each cell, for each form."""
     cells = tables[-1]
     each = [
@@ -209,11 +221,7 @@ def _drawn_by_cell(
     if len(tables) > 1:
         inside = merge[:, None] == np.arange(tables[0].n.shape[-1])
         drawn = [drawn[0] @ inside, drawn[0]]
-    return [
-        form.p_value(we.reshape(CELL_DRAWS, -1))
-        for some, we in zip(forms, drawn, strict=True)
-        for form in some
-    ]
+    return _tails(forms, [we.reshape(CELL_DRAWS, -1) for we in drawn])
 
 
 def _contributions(tables: Sequence[BinnedStats], signs: Floats, placed: Bools | None) -> Floats:

@@ -128,24 +128,32 @@ def claim_keys(
     return [positive] if event == "positive" else list(range(len(classes)))
 
 
-def audit_keys(
-    classes: Sequence[Hashable], event: str = "audit", pos_label: Hashable = None
-) -> list[int]:
+def audit_keys(classes: Sequence[Hashable], pos_label: Hashable = None) -> list[int]:
     """Return the keys of the claims that an audit judges.
 
-    With two classes that is the claim about the positive class ("both": and `CORRECT`), with more
-    `CORRECT` and the claims about every class.
+    With two classes that is the claim about the positive class, with more `CORRECT` and the
+    claims about every class.
 
     >>> audit_keys(["no", "yes"]), audit_keys(["a", "b", "c"])
     ([1], [-1, 0, 1, 2])
     """
-    if event not in ("audit", "both"):
-        check_choice("event", event, COLLECTED_EVENTS)
-        return claim_keys(classes, event, pos_label)
-    if len(classes) > 2:
-        return [CORRECT, *range(len(classes))]
     positive = position_of(classes, pos_label)
-    return [positive] if event == "audit" else [positive, CORRECT]
+    return [CORRECT, *range(len(classes))] if len(classes) > 2 else [positive]
+
+
+def collected_keys(
+    classes: Sequence[Hashable], event: str, pos_label: Hashable = None
+) -> list[int]:
+    """Return the keys of the claims of an event; "both" are those of an audit, and `CORRECT`.
+
+    >>> collected_keys(["no", "yes"], "both"), collected_keys(["no", "yes"], "classwise")
+    ([1, -1], [0, 1])
+    """
+    check_choice("event", event, COLLECTED_EVENTS)
+    if event != "both":
+        return claim_keys(classes, event, pos_label)
+    keys = audit_keys(classes, pos_label)
+    return keys if CORRECT in keys else [*keys, CORRECT]
 
 
 def claim_names(classes: Sequence[Hashable], keys: Sequence[int]) -> dict[int, str]:

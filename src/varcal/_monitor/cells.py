@@ -15,7 +15,7 @@ from varcal._engines.bets import STAKES
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._evidence.tally import Wanted
-from varcal._input.events import CORRECT, audit_keys
+from varcal._input.events import CORRECT, collected_keys
 from varcal._input.labels import position_of
 from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
 from varcal._text.edges import edge_texts, zone_text
@@ -275,7 +275,7 @@ def _keys(plan: BinPlan, tables: dict[tuple[int, str], Wanted], event: str | Non
             about = [key for key in (first, 1 - first) if key in known][:1]
             return [*about, *([CORRECT] if CORRECT in known else [])]
         return sorted(known)
-    keys = audit_keys(plan.classes, event, plan.roles.pos_label)
+    keys = collected_keys(plan.classes, event, plan.roles.pos_label)
     if not known.issuperset(keys):
         raise InputError(
             f"event is {event!r}, which the bins were not chosen for",

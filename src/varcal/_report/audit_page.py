@@ -10,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from varcal._audit.decision import FINDINGS, LOOKS, MARKS
+from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
 from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
@@ -71,9 +72,7 @@ class InlineReport:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Report {self.title!r}: shown in a notebook; audit.report('report.html') writes a file"
-        )
+        return f"Report {self.title!r} for notebooks; audit.report('report.html') writes a file"
 
 
 def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
@@ -142,9 +141,7 @@ def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
     """Return the repairs whose uneven errors the ranking shows beside those of the model."""
     if audit.ladder is None:
         return []
-    names = [screen.after or "score curve", "variables"]
-    if names[0] in ("variables", "as it is"):
-        names[0] = "score curve"
+    names = (SHIFT if screen.after == SHIFT else CURVE, VARIABLES)
     known = {rung.name: rung for rung in audit.ladder.rungs}
     return [(name, known[name].uneven) for name in names if name in known]
 
@@ -208,13 +205,10 @@ def _side_title(side: str) -> Sentence:
 
 def _rates(bins: Sequence[dict[str, Any]]) -> Axis:
     """Return the axis of rates for all charts of a card."""
-    ends = [0.02]
-    for one in bins:
-        if one["n"]:
-            top = min(one["predicted"] - one["gap_low"], 1.0)
-            ends += [one["predicted"], one["observed"], top]
-            ends += [one["after"]] if one["after"] == one["after"] else []
-    return share_axis(max(ends), many=4)
+    names = ("predicted", "observed", "after")
+    ends = [one[name] for one in bins if one["n"] for name in names]
+    ends += [min(one["predicted"] - one["gap_low"], 1.0) for one in bins if one["n"]]
+    return share_axis(max(0.02, *(end for end in ends if end == end)), many=4)
 
 
 def _total(bins: Sequence[dict[str, Any]]) -> dict[str, float]:

@@ -127,19 +127,16 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
     head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
     lines = [f"{head}{'above':>12}{'log-loss':>10}"]
     lines += [_step(one, screen.digits, len(audit)) for one in screen.steps]
-    level = level_text(audit.level)
-    note = (
-        f"Points off, {level}. {screen.limit} x surely above, ~ may be above, ok below. "
-        f"{screen.ladder_note}"
-    )
-    return [*lines, *wrap(note, WIDTH)]
+    note = f"Points off, {level_text(audit.level)}. {screen.limit}"
+    marks = "x surely above, ~ may be above, ok below."
+    return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
 def _step(one: Step, digits: int, many: int) -> str:
-    mark = ">" if one.advised else " "
+    name = f"{'>' if one.advised else ' '} {one.name:16}"
     uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    line = f"{mark} {one.name:16}{_figure(one.average, digits):9}{_figure(one.by_score, digits):10}"
-    return f"{line}{uneven:21}{f'{one.n_above} of {many}':>12}{one.log_loss:>10.4f}"
+    name += f"{_figure(one.average, digits):9}{_figure(one.by_score, digits):10}"
+    return f"{name}{uneven:21}{f'{one.n_above} of {many}':>12}{one.log_loss:>10.4f}"
 
 
 def _pair(one: Figure | AuditRow, digits: int) -> str:

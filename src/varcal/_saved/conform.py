@@ -124,7 +124,7 @@ def conform_fields(value: Any, where: str) -> None:
 @cache
 def hints_of(cls: Hashable) -> dict[str, Any]:
     """Return the types of the fields of a dataclass."""
-    return typing.get_type_hints(cls, localns={"Repair": object})
+    return typing.get_type_hints(cls)
 
 
 def _conform_union(value: object, options: tuple[Any, ...], where: str) -> None:

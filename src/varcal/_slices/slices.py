@@ -165,7 +165,7 @@ def slices(
         search_rows,
     )
     rows, left_out = _searchable(source.rows, X, include)
-    keys = audit_keys(rows.classes, "audit", pos_label)
+    keys = audit_keys(rows.classes, pos_label)
     names = claim_names(rows.classes, keys)
     outcomes = Outcomes.of(rows, random_state)
     grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}

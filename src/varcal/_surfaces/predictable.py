@@ -144,7 +144,7 @@ def predictable_gap(
     if not read.variables and not read.odd:
         raise InputError("X is None", "give the variables", argument="X")
     kept, left_out = without_left_out(read, X, include)
-    keys = audit_keys(kept.classes, "audit", pos_label)
+    keys = audit_keys(kept.classes, pos_label)
     found = predictable_of(
         kept,
         keys,

@@ -111,7 +111,7 @@ def surface(
         unlabelled=unlabelled,
         what="surface()",
     )
-    keys = audit_keys(rows.predictions.classes, "audit", pos_label)
+    keys = audit_keys(rows.predictions.classes, pos_label)
     return surface_of(rows, keys, level=level, random_state=random_state)
 
 
