@@ -135,8 +135,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             start = time.perf_counter()
             with waiting("Judging repairs"):
                 climbed = found.ladder is not None
-            if climbed:
-                took += f"; repairs in {time.perf_counter() - start:.1f}s"
+            took += f"; repairs in {time.perf_counter() - start:.1f}s" if climbed else ""
     if output:
         found.report(output)
     passed = all(one.passed for one in made)
