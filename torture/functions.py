@@ -133,6 +133,7 @@ def intersections(random: Random) -> None:
         v, given = variable(random, n), {}
     else:
         y, p, v, given = _arguments(random)
+        given.pop("event", None)
         n = len(p)
     v = v if isinstance(v, dict) else {"one": v, "two": variable(random, n)}
     if random.random() < 0.2:
@@ -162,7 +163,11 @@ def whole(random: Random) -> None:
     n = len(p)
     which = random.randrange(4)
     if which == 0:
-        str(vc.audit(y, p, v, ladder="none", **given))
+        given.pop("event", None)
+        given["ladder"] = random.choice(("all", "score", "none"))
+        given[random.choice(("limit", "relative_limit"))] = random.choice((None, 0.01, 0.3))
+        found = vc.audit(y, p, v, **given)
+        str(found), found.to_frame(), found.to_dict(), found.report()
     elif which == 1:
         given.pop("event", None)
         by_variable = [vc.VariableCalibrator, vc.TreeCalibrator]

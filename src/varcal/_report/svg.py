@@ -69,6 +69,10 @@ class Axis:
         return "" if place < margin else "end" if place > 1 - margin else "middle"
 
 
+#: The least length of an axis, a tenth of a point.
+LEAST_SPAN = 0.001
+
+
 def share_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     """Make an axis of shares in percent, from a round value to a round value, at most 100%.
 
@@ -76,7 +80,9 @@ def share_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     >>> axis.high, [text for _, text in axis.ticks]
     (0.5, ['0%', '10%', '20%', '30%', '40%', '50%'])
     """
-    step = _round_step(max(high - low, 0.001), many)
+    low = min(low, 1 - LEAST_SPAN)
+    high = max(high, low + LEAST_SPAN)
+    step = _round_step(high - low, many)
     top = min(step * math.ceil(high / step - 1e-9), 1.0)
     bottom = max(step * math.floor(low / step + 1e-9), 0.0)
     ticks = _round_steps(bottom, top, step)
@@ -89,7 +95,8 @@ def points_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     >>> [text for _, text in points_axis(0.05, -0.05, many=2).ticks]
     ['−5', '0', '+5']
     """
-    step = _round_step(max(high - low, 0.001), many)
+    high = max(high, low + LEAST_SPAN)
+    step = _round_step(high - low, many)
     top, bottom = step * math.ceil(high / step - 1e-9), step * math.floor(low / step + 1e-9)
     texts = []
     for at in _round_steps(bottom, top, step):
