@@ -120,12 +120,7 @@ json.dump(sorted(set(sys.modules) - before), open(sys.argv[1], "w"))
     assert "varcal.calibrators._sklearn.classifier" not in modules
 
 
-def test_calibrators_are_scikit_learn_estimators():
-    from sklearn.base import BaseEstimator, clone
-
-    for calibrator in ALL:
-        assert isinstance(calibrator, BaseEstimator)
-        assert repr(clone(calibrator)) == repr(calibrator)
+def test_unknown_calibrators_are_refused_and_known_ones_listed():
     with pytest.raises(AttributeError, match="no attribute 'BetaCalibratr'"):
         vc.calibrators.BetaCalibratr  # noqa: B018
     assert dir(vc.calibrators) == sorted(vc.calibrators.__all__)

@@ -132,7 +132,7 @@ def _grown(folder):
         check_probabilities(found.predict_proba(p[some], v[some]), 600, 2)
         check_probabilities(found.predict_proba([0.0, 1.0, 0.5, 0.2], others), 4, 2)
         found.predict_interval(p[some], v[some])
-        str(found.describe()), found.effects(), found.to_python()
+        str(found.describe()), found.effects()
 
     name = "VariableCalibrator with a second stage"
     return SavedResult(name, path.read_text(), path, vc.load, use)

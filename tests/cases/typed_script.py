@@ -33,7 +33,7 @@ calibrator.save("calibrator.json")
 
 compared = vc.compare(new.y, {"raw": new.p, "repaired": q}, new.X)
 assert_type(compared, vc.results.Comparison)
-verdict: str = compared.row("repaired", "VECE", "age").verdict
+verdict: str = compared.row("repaired", "uneven", "age").verdict
 
 bins = vc.make_bins("y", "p", ["age"], data={"y": seen.y, "p": seen.p, "age": seen["age"]})
 monitor = vc.Monitor(bins)

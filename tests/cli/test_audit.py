@@ -11,23 +11,24 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import COLUMNS, run
 
-QUICK = ["--no-repair"]
+QUICK = ["--ladder", "none"]
 
 
 def test_audit_ranks_and_explains(folder):
     done = run("audit", "rows.parquet", *COLUMNS, "--exclude", "w,who", cwd=folder)
     assert done.returncode == 0
-    assert "note: not audited: tags (cannot be a variable: it is of type List" in done.stdout
+    assert "Not audited: tags (cannot be a variable: it is of type List" in done.stdout
     lines = done.stdout.splitlines()
-    assert lines[0].startswith("REPAIR FIRST  ")
-    assert re.search(r"^age +off +\d\.\d \(\d\.\d, \d+\.\d\)", done.stdout, re.M)
+    assert lines[0].startswith("REPAIR: VARIABLES  P(y = yes) is ")
+    assert re.search(r"^age +x +\d\.\d \(\d\.\d, \d+\.\d\)", done.stdout, re.M)
+    assert re.search(r"^> variables ", done.stdout, re.M)
     assert "uneven error at most: noise" in done.stdout
-    assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s; repair in [\d.]+s", lines[-1])
+    assert re.fullmatch(r"6,000 rows, 2 variables in [\d.]+s; repairs in [\d.]+s", lines[-1])
     assert "\x1b" not in done.stdout
 
 
 def test_columns_left_out_and_brought_back(folder):
-    given = ["audit", "rows.csv", *COLUMNS, "--json"]
+    given = ["audit", "rows.csv", *COLUMNS, *QUICK, "--json"]
     plain = run(*given, cwd=folder)
     more = run(*given, "--include", "w", cwd=folder)
     told, brought = json.loads(plain.stdout), json.loads(more.stdout)
@@ -40,27 +41,27 @@ def test_columns_left_out_and_brought_back(folder):
 
 def test_protected_columns_and_no_repair(folder):
     given = ["audit", "rows.csv", *COLUMNS, "--variables", "age,noise"]
-    assert "Without age, " in run(*given, "--protected", "age", cwd=folder).stdout
-    done = run(*given, "--no-repair", cwd=folder)
+    done = run(*given, "--protected", "noise", cwd=folder)
+    assert re.search("^noise ", done.stdout, re.M) and "(not noise)" in done.stdout
+    done = run(*given, *QUICK, cwd=folder)
     assert done.returncode == 0
-    assert "after repair" not in done.stdout and "repair in" not in done.stdout
+    assert "Repair it needs" not in done.stdout and "repairs in" not in done.stdout
     done = run(*given, "--protected", "agee", cwd=folder)
     assert done.stderr.startswith("error: no column 'agee' in 'rows.csv' (--protected)\n")
 
 
 def test_audit_agrees_with_the_library(folder):
     given = [*COLUMNS, "--variables", "age", "--weight", "w", "--group", "who"]
-    given += ["--event", "positive"]
-    done = run("audit", "rows.csv", *given, "--pos-label", "yes", "--json", cwd=folder)
+    done = run("audit", "rows.csv", *given, *QUICK, "--pos-label", "yes", "--json", cwd=folder)
     told = json.loads(done.stdout)
     table = csv.read_csv(folder / "rows.csv")
-    found = vc.audit(
-        "y", "p", ["age"], data=table, sample_weight="w", groups="who", event="positive"
-    )
+    found = vc.audit("y", "p", ["age"], data=table, sample_weight="w", groups="who", ladder="none")
     assert done.returncode == 0 and not done.stderr
-    assert told["rows"] == json.loads(json.dumps(found.to_dict()["rows"]))
-    assert told["claims"]["risk"]["gap"] == found.gap
-    assert told["claims"]["risk"]["ece"] == vars(found.score.ece)
+    (row,), (mine,) = told["rows"], found.to_dict()["rows"]
+    assert row == {name: value for name, value in mine.items() if name != "table"}
+    assert told["verdict"] == found.verdict
+    assert told["targets"]["P(y = yes)"]["gap"] == found.gap
+    assert told["targets"]["P(y = yes)"]["by_score"]["debiased"] == found.by_score.debiased
     assert told["passed"] is True and told["gates"] == []
 
 
@@ -70,31 +71,40 @@ SIZE = r"\d+\.\d"
 @pytest.mark.parametrize(
     ("gate", "said"),
     [
-        (["--max-vece", "5%"], rf"FAILED  1 variable above --max-vece 5%; worst age, {SIZE} or .*"),
-        (["--max-vece", "50%"], "PASSED  no variable above --max-vece 50%"),
-        (["--max-uneven", "2"], rf"FAILED  1 variable above --max-uneven 2%; worst age, {SIZE} .*"),
-        (["--max-uneven", "0.02", "--strict"], rf"FAILED  1 .* 2%; worst age, {SIZE}"),
-        (["--max-ece", "1.5%"], rf"FAILED  ECE of risk above --max-ece 1.5%: {SIZE} or more"),
-        (["--max-ece", "20%"], "PASSED  ECE not above --max-ece 20%"),
-        (["--max-gap", "20"], "PASSED  overall gap not above --max-gap 20%"),
-        (["--max-gap", "0"], rf"FAILED  overall gap of risk above --max-gap 0%: {SIZE} or more"),
+        (["--gate"], r"FAILED  the verdict is repair \(--gate\)"),
+        (["--gate", "--limit", "40"], r"PASSED  the verdict is watch \(--gate\)"),
+        (
+            ["--max-uneven", "2"],
+            rf"FAILED  uneven error of 1 variable above 2% \(--max-uneven\); worst age, {SIZE} .*",
+        ),
+        (["--max-uneven", "0.02", "--strict"], rf"FAILED  .* above 2% .*; worst age, {SIZE}"),
+        (
+            ["--max-by-score", "1.5%"],
+            rf"FAILED  error by score above 1.5% \(--max-by-score\); worst P\(y = 1\), {SIZE} .*",
+        ),
+        (["--max-average", "0"], rf"FAILED  average gap above 0% .*; worst P\(y = 1\), {SIZE} .*"),
         (
             ["--fail-on", "evidence"],
-            r"FAILED  evidence of uneven error along 1 variable \(--fail-on evidence\); worst age",
+            r"FAILED  1 variable with evidence \(--fail-on evidence\); .* age",
         ),
-        (["--fail-on", "off"], r"FAILED  1 variable off \(--fail-on off\); worst age"),
-        (["--fail-on", "off", "--limit", "40"], r"PASSED  no variable off \(--fail-on off\)"),
+        (["--fail-on", "off"], r"FAILED  1 variable above the limit \(--fail-on off\); first age"),
     ],
 )
 def test_gates(gate, said, biased):
-    done = run(
-        "audit", biased, *COLUMNS, "--variables", "age,noise", "--event", "positive", *gate, *QUICK
-    )
+    done = run("audit", biased, *COLUMNS, "--variables", "age,noise", *gate, *QUICK)
     lines = done.stdout.splitlines()
     assert re.fullmatch(said, lines[-2])
     assert done.returncode == (1 if said.startswith("FAILED") else 0)
     assert re.fullmatch(r"4,000 rows, 2 variables in [\d.]+s", lines[-1])
     assert done.stdout.count("FAILED") + done.stdout.count("PASSED") == 1
+
+
+def test_a_gate_that_does_not_look_at_what_is_wrong_says_so(biased):
+    given = ["audit", biased, *COLUMNS, *QUICK, "--variables", "age,noise"]
+    done = run(*given, "--max-average", "20", "--max-by-score", "50%")
+    lines = done.stdout.splitlines()[-4:-1]
+    assert done.returncode == 0
+    assert [line.split()[0] for line in lines] == ["PASSED", "PASSED", "WARNING"]
 
 
 @pytest.fixture(scope="session")
@@ -117,38 +127,34 @@ def biased(tmp_path_factory):
 
 def test_a_gate_needs_more_than_the_value_above_the_limit(biased):
     """Only --strict fails a model whose interval holds the limit."""
-    told = json.loads(run("audit", biased, *COLUMNS, "--variables", "noise", "--json").stdout)
-    row = told["rows"][0]
-    gaps = [claim["gap"] for claim in told["claims"].values()]
-    ends = [max(claim["gap_low"], -claim["gap_high"]) for claim in told["claims"].values()]
-    veces = [one["vece"] for one in (row, *row["others"])]
-    eces = [claim["ece"] for claim in told["claims"].values()]
+    quick = ["audit", biased, *COLUMNS, *QUICK, "--variables", "age,noise"]
+    told = json.loads(run(*quick, "--json").stdout)
+    (target,), row = told["targets"].values(), told["rows"][0]
     for gate, low, value in (
-        ("--max-vece", max(one["low"] for one in veces), max(one["debiased"] for one in veces)),
-        ("--max-ece", max(one["low"] for one in eces), max(one["debiased"] for one in eces)),
-        ("--max-gap", max(ends), max(map(abs, gaps))),
+        ("--max-uneven", row["low"], row["uneven"]["debiased"]),
+        ("--max-by-score", target["by_score"]["low"], target["by_score"]["debiased"]),
+        ("--max-average", max(target["gap_low"], -target["gap_high"]), abs(target["gap"])),
     ):
         assert low < value
-        given = ["audit", biased, *COLUMNS, *QUICK, "--variables", "noise", gate]
         between = f"{50 * (low + value):.6f}%"
-        assert run(*given, between).returncode == 0
-        assert run(*given, between, "--strict").returncode == 1
-        assert run(*given, f"{100 * low - 1e-3:.6f}%").returncode == 1
+        assert run(*quick, gate, between).returncode == 0
+        assert run(*quick, gate, between, "--strict").returncode == 1
+        assert run(*quick, gate, f"{100 * low - 1e-3:.6f}%").returncode == 1
 
 
 @pytest.mark.parametrize(
     ("size", "said"),
     [
-        ("0.5", "--max-ece 0.5 may mean 0.5 or 50 points\nhint: write 0.5% or 50%"),
-        ("1", "--max-ece 1 may mean 1 or 100 points\nhint: write 1% or 100%"),
-        ("2,5%", "--max-ece 2,5% is not a size\nhint: write it in points, such as 2% or 0.5%"),
-        ("-1", "--max-ece -1 is not a size"),
-        ("nan", "--max-ece nan is not a size"),
-        ("101", "--max-ece 101 is not a size"),
+        ("0.5", "--max-by-score 0.5 may mean 0.5 or 50 points\nhint: write 0.5% or 50%"),
+        ("1", "--max-by-score 1 may mean 1 or 100 points\nhint: write 1% or 100%"),
+        ("2,5%", "--max-by-score 2,5% is not a size\nhint: write it in points, such as 2% or 0.5%"),
+        ("-1", "--max-by-score -1 is not a size"),
+        ("nan", "--max-by-score nan is not a size"),
+        ("101", "--max-by-score 101 is not a size"),
     ],
 )
 def test_sizes_that_are_not_clear(size, said, biased):
-    done = run("audit", biased, *COLUMNS, "--max-ece", size)
+    done = run("audit", biased, *COLUMNS, "--max-by-score", size)
     assert done.returncode == 2 and done.stderr.startswith(f"error: {said}") and not done.stdout
 
 
@@ -170,7 +176,7 @@ def test_a_gate_never_passes_what_it_cannot_judge(name, said, biased, tmp_path):
 def test_a_gate_with_too_few_rows(biased, tmp_path):
     rows = biased.read_text().splitlines()
     (tmp_path / "few.csv").write_text("\n".join(rows[:20]))
-    given = ["audit", tmp_path / "few.csv", *COLUMNS, "--max-uneven", "2%"]
+    given = ["audit", tmp_path / "few.csv", *COLUMNS, *QUICK, "--gate"]
     done = run(*given, "--variables", "noise")
     assert (
         done.returncode == 2 and "'noise', which cannot be judged: there are too few" in done.stderr
@@ -180,22 +186,22 @@ def test_a_gate_with_too_few_rows(biased, tmp_path):
 
 
 def test_gate_with_json_keeps_stdout_to_the_document(folder):
-    given = ["--variables", "age", "--max-vece", "1%", "--max-ece", "50%", "--json"]
-    done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
+    given = ["--variables", "age", "--max-uneven", "1%", "--max-by-score", "50%", "--json"]
+    done = run("audit", "rows.csv", *COLUMNS, *QUICK, *given, cwd=folder)
     told = json.loads(done.stdout)
     assert done.returncode == 1 and told["passed"] is False
     assert [(one["gate"], one["limit"], one["failed"]) for one in told["gates"]] == [
-        ("--max-ece", 0.5, []),
-        ("--max-vece", 0.01, ["age"]),
+        ("--max-by-score", 0.5, []),
+        ("--max-uneven", 0.01, ["age"]),
     ]
-    assert told["gates"][1]["value"] == told["rows"][0]["vece"]["low"]
+    assert told["gates"][1]["value"] == told["rows"][0]["low"]
     assert [line.split()[0] for line in done.stderr.splitlines()] == ["PASSED", "FAILED"]
 
 
 def test_audit_writes_reports(folder, tmp_path):
     for name, start in {"r.html": "<!doctype html>", "r.md": "#"}.items():
         out = tmp_path / name
-        done = run("audit", folder / "rows.csv", *COLUMNS, "--variables", "age", "-o", out)
+        done = run("audit", folder / "rows.csv", *COLUMNS, "--variables", "age", *QUICK, "-o", out)
         assert done.stdout.endswith(f"→ {out}\n")
         assert out.read_text(encoding="utf-8").startswith(start)
     bad = tmp_path / "r.pdf"
@@ -207,9 +213,9 @@ def test_audit_writes_reports(folder, tmp_path):
 
 def test_standard_input(folder):
     text = (folder / "rows.csv").read_text()
-    given = [*COLUMNS, "--variables", "age"]
+    given = [*COLUMNS, *QUICK, "--variables", "age"]
     done = run("audit", "-", "--format", "csv", *given, given=text)
-    assert done.returncode == 0 and re.search("^age +off", done.stdout, re.M)
+    assert done.returncode == 0 and re.search("^age +x", done.stdout, re.M)
     done = run("audit", "-", *given, given=text)
     assert done.stderr == "note: standard input read as comma-separated\n"
     done = run("audit", "-", folder / "rows.csv", "--format", "csv", *given, given=text)
@@ -223,9 +229,9 @@ def test_more_than_two_classes_and_their_order(tmp_path):
     table = pa.table({"y": y, "a": p[:, 0], "b": p[:, 1], "c": p[:, 2], "v": rng.random(2000)})
     parquet.write_table(table, tmp_path / "rows.parquet")
     given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c"]
-    done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
-    claims = json.loads(done.stdout)["claims"]
-    assert list(claims) == ["confidence", "class 3", "class 1", "class 2"]
-    assert all(abs(claim["gap"]) < 0.05 for claim in claims.values())
+    done = run("audit", *given, *QUICK, "--classes", "3,1,2", "--json", cwd=tmp_path)
+    targets = json.loads(done.stdout)["targets"]
+    assert list(targets) == ["top class", "P(y = 3)", "P(y = 1)", "P(y = 2)"]
+    assert all(abs(one["gap"]) < 0.05 for one in targets.values())
     done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
     assert done.returncode == 2 and "are not of the type of the label column, int64" in done.stderr

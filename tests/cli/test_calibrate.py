@@ -26,11 +26,10 @@ def test_calibrate_apply_compare(folder, calibrated):
     expected = vc.load(folder / "cal.json").predict_proba(out.select(["p"]), out.select(["age"]))
     np.testing.assert_array_equal(out["p_calibrated"], expected[:, 1])
     given = ["--label", "y", "--prob", "raw=p", "--prob", "tree=p_calibrated"]
-    given += ["--event", "positive"]
     done = run("compare", "out.csv", *given, "--variables", "age", "-o", "page.html", cwd=folder)
     assert done.returncode == 0 and not done.stderr and done.stdout.endswith("\n→ page.html\n")
-    assert re.search(r"^VECE age +\d+\.\d  +\d+\.\d (fixed|better)$", done.stdout, re.M)
-    assert "ECE and VECE in points" in done.stdout
+    assert re.search(r"^uneven along age +\d+\.\d  +\d+\.\d (fixed|better)$", done.stdout, re.M)
+    assert "average and errors in points" in done.stdout
     assert "Before and after" in (folder / "page.html").read_text(encoding="utf-8")
     done = run("compare", "out.csv", *given, "--exclude", "noise,w,who", "--json", cwd=folder)
     told = json.loads(done.stdout)

@@ -42,7 +42,7 @@ def test_every_batch_is_one_line_and_an_alarm_is_exit_code_4(folder):
     assert done.returncode == 4
     assert done.stdout.startswith("2026-11-04: Alarm: too low by ")
     assert done.stdout.count("\n") == 1 and done.stdout.endswith(", since 2026-11-04.\n")
-    assert "Risk too low where" in (folder / "page.html").read_text()
+    assert "Too low where" in (folder / "page.html").read_text()
     assert update(folder, 5).returncode == 4
     note = ["--note", "labels of one clinic"]
     known = run("monitor", "acknowledge", "state.json", *note, cwd=folder)

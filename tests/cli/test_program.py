@@ -69,7 +69,7 @@ def test_every_help_fits_and_has_examples_that_exist(path):
 def test_results_fit_in_80_columns(folder, calibrated):
     sets = [text for k in range(9) for text in ("--prob", f"the_set_{k}=p")]
     compared = run("compare", "rows.csv", "--label", "y", *sets, "--variables", "age", cwd=folder)
-    assert compared.stdout.count("VECE age") == 2  # the sets need two blocks
+    assert compared.stdout.count("uneven along age") == 2  # the sets need two blocks
     for done in (*calibrated, compared):
         assert max(map(len, done.stdout.splitlines())) <= 80
 
@@ -178,7 +178,7 @@ def test_an_option_of_one_value_is_refused_twice(path, option):
 def test_every_form_of_an_option_counts_and_lists_and_flags_may_be_repeated(folder):
     done = run("audit", "rows.csv", "--label=a", "--prob", "p", "--label", "b", "--label=c")
     assert "error: --label is given 3 times: 'a', 'b' and 'c'" in done.stderr
-    given = ["--variables", "age", "--variables", "noise", "--json", "--json", "--no-repair"]
+    given = ["--variables", "age", "--variables", "noise", "--json", "--json", "--ladder", "none"]
     done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
     assert done.returncode == 0 and '"who"' not in done.stdout
     every = [one for _, command in commands() for one in command.params]
@@ -312,7 +312,7 @@ def test_interrupted_while_modules_are_imported(n, folder, tmp_path):
 
 
 def test_a_closed_pipe_ends_the_program_silently(folder):
-    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, "--no-repair"]
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, "--ladder", "none"]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
     )
@@ -343,7 +343,7 @@ def in_terminal(arguments, cwd, **env):
 
 
 def test_colour_only_for_terminals_that_want_it(folder):
-    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--max-vece", "0", "--no-repair"]
+    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--gate", "--ladder", "none"]
     assert "\x1b[31m" in in_terminal(gate, folder)
     assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
 

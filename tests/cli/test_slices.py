@@ -49,7 +49,7 @@ def test_the_gate(files, name, code, said):
 
 
 def test_the_gate_of_an_audit(files):
-    given = ["--label", "y", "--prob", "p", "--no-repair", "--fail-on", "slice"]
+    given = ["--label", "y", "--prob", "p", "--ladder", "none", "--fail-on", "slice"]
     done = run("audit", str(files / "off.csv"), *given)
     assert done.returncode == 1
     assert "clearly off (--fail-on slice); first" in done.stdout

@@ -15,19 +15,6 @@ N = 100_000
 SHAPES = ["tilt", "hump", "step", "tail", "sine", "none"]
 
 
-def binned_error(score, hit, over, n_bins):
-    """Mean absolute gap over bins of equal support, by sorting alone."""
-    order = np.argsort(over, kind="stable")
-    return sum(
-        abs((score[part] - hit[part]).sum()) for part in np.array_split(order, n_bins)
-    ) / len(hit)
-
-
-def tolerance(n_bins):
-    """Bound the noise of a binned error: its bias without gaps plus five standard deviations."""
-    return 0.5 * np.sqrt(2 * n_bins / (np.pi * N)) + 5 * 0.5 / np.sqrt(N)
-
-
 class TestBinnedTruth:
     """Values integrated by scipy."""
 

@@ -35,13 +35,10 @@ def check(page):
             assert drawn, f"the block before {block.picture} draws nothing"
 
 
-# What the first page of all writes must not disturb its next run.
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_code_runs_and_prints_what_the_page_shows(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     check(page)
-    if name(page) == "README.md":
-        check(page)
 
 
 @pytest.mark.parametrize("page", TEXTS, ids=name)

@@ -88,19 +88,6 @@ def test_what_cannot_be_replaced_is_refused(tmp_path):
             write_whole(path, "text")
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the superuser may write everywhere")
-def test_protected_files_and_folders_are_refused_to_users(tmp_path):
-    path = tmp_path / "protected.txt"
-    path.write_text("old")
-    path.chmod(0o444)
-    with pytest.raises(InputError, match="it is protected against writing"):
-        write_whole(path, "new")
-    tmp_path.chmod(0o500)
-    with pytest.raises(InputError, match="Permission denied"):
-        write_whole(tmp_path / "new.txt", "new")
-    tmp_path.chmod(0o700)
-
-
 def test_protected_files_are_refused(tmp_path, monkeypatch):
     path = tmp_path / "protected.txt"
     path.write_text("old")

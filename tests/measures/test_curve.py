@@ -25,15 +25,6 @@ def test_a_curve_has_its_worst_value_and_intervals(age):
     assert 0.9 < covered < 1.1
 
 
-def test_error_plus_accuracy_views(adult, age):
-    """Far from the ends the curve is near the plain bins."""
-    table = vc.bin_table(adult.y, adult.p, {"age": adult["age"]}).columns
-    middle = (np.array(table["low"]) + np.array(table["high"])) / 2
-    for k in range(1, 9):
-        near = np.interp(middle[k], age.x, age.gap)
-        assert abs(near - table["gap"][k]) < 0.04
-
-
 def test_the_papers_fit_is_the_direct_local_quadratic(adult):
     v = adult["fnlwgt"].astype(float)
     found = vc.curve(adult.y, adult.p, {"v": v}, span=0.9, grid=np.quantile(v, [0.1, 0.5, 0.9]))

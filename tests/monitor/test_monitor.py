@@ -282,25 +282,6 @@ def test_claims_of_two_classes_are_those_collected_separately():
         vc.Monitor(single, event="both")
 
 
-def test_very_many_classes_are_watched_if_asked_for():
-    rng = np.random.default_rng(4)
-    names = [f"p{k}" for k in range(12)]
-    p = rng.dirichlet(np.ones(12), 1000)
-    y = (rng.random(1000)[:, None] > p.cumsum(axis=1)[:, :-1]).sum(axis=1)
-    rows = {name: p[:, k] for k, name in enumerate(names)}
-    rows |= {"y": y, "v": rng.choice(["a", "b"], 1000)}
-    plain = vc.Monitor(vc.make_bins("y", names, ["v"], data=rows, monitor=0.02))
-    every = vc.make_bins("y", names, ["v"], data=rows, events=["both"], monitor=0.02)
-    whole = vc.Monitor(every)
-    assert len({cell.claim for cell in whole._cells.cells}) == 13
-    assert {cell.claim for cell in plain._cells.cells} == {"confidence"}
-    one = vc.Monitor(every, event="correct")
-    for monitor in (plain, whole, one):
-        monitor.update(rows, id=1)
-        assert monitor.method == "bets"
-    assert_same_state(one, plain)
-
-
 def test_correlated_variables_are_named_beside_the_strongest():
     def rows(seed, shift):
         made = make_rows(1500, shift, seed)

@@ -1,11 +1,10 @@
-"""The paper's experiments: every published figure to the last digit, and the corrected ones."""
+"""The paper's experiments: every published figure to the last digit."""
 
 import numpy as np
 import pytest
 
 pytest.importorskip("skmisc")
 
-from reproduction.corrected_protocol import recalibrated, run_corrected
 from reproduction.loess import loess_line
 from reproduction.paper_protocol import run_paper
 from reproduction.published import PUBLISHED
@@ -26,11 +25,6 @@ def paper_runs(rows):
     return {
         name: run_paper(STUDIES[name], rows[name].split(STUDIES[name].n_cal, 0)) for name in OUTPUTS
     }
-
-
-@pytest.fixture(scope="module")
-def corrected(rows):
-    return {name: run_corrected(STUDIES[name], rows[name], n_splits=20) for name in OUTPUTS}
 
 
 def test_every_published_figure_is_reproduced(paper_runs):
@@ -55,56 +49,6 @@ def test_only_two_figures_are_printed_otherwise_than_recorded(paper_runs):
         ("cifar", "Dirichlet calibration", "ECE"),
         ("cifar", "Variable-based calibration", "accuracy"),
     }
-
-
-@pytest.mark.parametrize(
-    ("name", "method", "ece", "vece", "floor"),
-    [
-        ("adult", "Beta calibration", (2.35, 0.26), (9.73, 0.24), (0.89, 1.25)),
-        ("adult", "Variable-based calibration", (1.89, 0.35), (1.87, 0.41), (0.80, 1.16)),
-        ("bank", "Platt scaling", (2.84, 0.38), (2.71, 0.55), (0.72, 1.02)),
-        ("bank", "Variable-based calibration", (2.08, 0.47), (1.37, 0.59), (0.69, 0.99)),
-        ("cardio", "Platt scaling", (0.91, 0.20), (2.14, 0.21), (0.90, 1.27)),
-        ("cifar", "Dirichlet calibration", (0.74, 0.22), (1.35, 0.14), (0.42, 0.61)),
-        ("cifar", "Variable-based calibration", (1.74, 0.31), (1.87, 0.31), (0.36, 0.53)),
-    ],
-)
-def test_corrected_figures_agree_with_an_independent_run(corrected, name, method, ece, vece, floor):
-    run = corrected[name]
-    along = (method, "VECE", run.study.variable)
-    for target, (mean, sd) in (((method, "ECE", ""), ece), (along, vece)):
-        assert 100 * run.values[target].mean() == pytest.approx(mean, abs=0.6 * sd + 0.02)
-    assert 100 * run.first[along].noise_floor == pytest.approx(floor[0], abs=0.06)
-    assert 100 * run.first[along].noise_high == pytest.approx(floor[1], abs=0.08)
-
-
-def test_what_holds_up(corrected):
-    def verdicts(name):
-        return {one.claim.target: one.verdict for one in corrected[name].claims}
-
-    tree = "Variable-based calibration"
-    assert verdicts("adult")[tree, "VECE", "age"] == "holds"
-    assert verdicts("bank")[tree, "VECE", "age"] == "holds"
-    assert verdicts("cifar")[tree, "VECE", "median_rt"] == "reversed"
-    assert verdicts("cifar")[tree, "accuracy", ""] == "reversed"
-    assert verdicts("adult")[tree, "VECE", "capital-gain"] == "not testable: only one bin"
-    assert verdicts("cardio")["Platt scaling", "VECE", "age"] == "holds"
-
-
-def test_warnings_of_calibrators_are_reported(rows):
-    """In split 22 of Adult a leaf has a single class."""
-    study = STUDIES["adult"]
-    _, said = recalibrated(study, rows["adult"].split(study.n_cal, 22))
-    assert [text for text in said if "leaf" in text]
-    assert not recalibrated(study, rows["adult"].split(study.n_cal, 0))[1]
-
-
-def test_the_first_corrected_split_is_the_papers(corrected, paper_runs):
-    run, paper = corrected["bank"], paper_runs["bank"]
-    np.testing.assert_array_equal(run.test.y, paper.test.y)
-    lucky = run.first["Variable-based calibration", "VECE", "age"]
-    assert lucky.low == 0.0
-    assert lucky.value < lucky.noise_high
 
 
 def test_loess_line_equals_scikit_misc():

@@ -11,18 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
+from cases.binned_error import binned_error
 from reproduction.theorem_worlds import make_consistent, make_ece_bound, make_vece_bound
 
 N = 100_000
 THEOREMS = [make_vece_bound, make_ece_bound, make_consistent]
-
-
-def binned_error(score, hit, over, n_bins):
-    """Mean absolute gap over bins of equal support, by sorting alone."""
-    order = np.argsort(over, kind="stable")
-    return sum(
-        abs((score[part] - hit[part]).sum()) for part in np.array_split(order, n_bins)
-    ) / len(hit)
 
 
 def tolerance(n_bins):

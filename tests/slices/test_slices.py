@@ -62,7 +62,7 @@ def test_words(found):
     assert "too high by" in one.sentence
     lines = repr(found).splitlines()
     assert lines[0] == "1 slice, 3,000 rows, 4 variables (p=0.025)"
-    assert lines[1].split() == ["gap", "interval", "rows", "says", "happens", "claim", "rule"]
+    assert lines[1].split() == ["gap", "interval", "rows", "says", "happens", "rule"]
     assert found.sentence.startswith("1 slice of 4 variables and 3,000 rows. Where ")
 
 

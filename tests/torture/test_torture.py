@@ -1,4 +1,4 @@
-"""A small part of `make torture`: a few kills, bad disks, interrupts, load and fuzzing."""
+"""A small part of `make torture`: a few kills, bad disks and interrupts."""
 
 import subprocess
 import sys
@@ -20,7 +20,6 @@ linux_only = pytest.mark.skipif(sys.platform != "linux", reason="forks, and look
         "kills --kills 24",
         "disks",
         "interrupts --interrupts 6",
-        "fuzz --cases 150",
     ],
 )
 def test_nothing_breaks(part):

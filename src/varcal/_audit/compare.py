@@ -10,7 +10,7 @@ from functools import cached_property
 
 import numpy as np
 
-from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
+from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._audit.audit import label_of
 from varcal._audit.comparison import (
     ACCURACY,
@@ -25,13 +25,12 @@ from varcal._audit.comparison import (
     ComparisonRow,
 )
 from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
-from varcal._audit.judge import LEAST_SIDE, Judged, Settings, judge, target_of
+from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target
 from varcal._binning.bins import joint_index
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, AUDIT, N_BINS, BinOptions, Question
 from varcal._inference.cell_law import law_of_sides
-from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import holm, p_of_interval
@@ -279,16 +278,13 @@ class _Work:
 def _loss_rows(work: _Work, one: _Set, base: _Set) -> list[ComparisonRow]:
     y = np.asarray(work.first.y, np.intp)
     mine, theirs = (row_losses(each.predictions.p, y) for each in (one, base))
-    how = (work.first.weight, work.first.groups, work.settings.level)
+
+    def mean(values: Floats) -> tuple[float, float, float]:
+        return mean_interval(values, work.first.weight, work.first.groups, work.settings.level)
+
     return [
-        work.row(
-            one,
-            base,
-            metric,
-            mean_interval(mine[metric], *how),
-            mean_interval(mine[metric] - theirs[metric], *how),
-        )
-        for metric in (LOG_LOSS, "Brier", ACCURACY)
+        work.row(one, base, name, mean(mine[name]), mean(mine[name] - theirs[name]))
+        for name in (LOG_LOSS, "Brier", ACCURACY)
     ]
 
 
@@ -389,38 +385,21 @@ class _Cells:
     law: GapLaw
 
 
-def _cells(work: _Work, one: _Set, key: int, variable: Variable | None) -> _Cells:
+def _cells(one: _Set, key: int, variable: Variable | None) -> _Cells:
     """Return the cells of a set: bins of its score, or bins of a variable by predicted side."""
-    rows = one.predictions
-    claim = claim_of(rows, key)
-    side: Bools | None = None
+    rows, claim = one.predictions, claim_of(one.predictions, key)
     if variable is None:
-        found = one.evidence.profile(key, None).coarse.bins
-        index = joint_index(found, [Variable("score", "numeric", claim.score)])
+        along, found = Variable("score", "numeric", claim.score), one.evidence.profile(key, None)
+        bins = found.coarse.bins
     else:
-        found = one.judged.bins[variable.name]
-        index = joint_index(found, [variable])
-        side = None if key == CORRECT else predicted(rows, key)
-        weight = np.ones(len(rows)) if rows.weight is None else rows.weight
-        if (
-            side is not None
-            and not LEAST_SIDE <= np.average(side, weights=weight) <= 1 - LEAST_SIDE
-        ):
-            side = None
-    sides = 1 if side is None else 2
-    if side is not None:
-        index = index + found.size * side
-    size = sides * found.size
-    bucket, n_buckets = work.bucket
-    cell = index if bucket is None else index + size * bucket
-    sums = ErrorSums.from_rows(cell, claim.score, claim.hit, rows.weight, n_bins=size * n_buckets)
-    shape = (sides, found.size) if bucket is None else (n_buckets, sides, found.size)
-    parts = [
-        ErrorSums(**{name: x.reshape(shape)[..., k, :] for name, x in vars(sums).items()})
-        for k in range(sides)
-    ]
+        along, bins = variable, one.judged.bins[variable.name]
+    index = joint_index(bins, [along])
+    side = None if key == CORRECT or variable is None else predicted(rows, key)
+    parts = cell_sums(index, bins.size, side, claim, rows)
+    if side is not None and len(parts) == 2:
+        index = index + bins.size * side
     law = law_of_sides(parts, center=variable is not None)
-    return _Cells(index, size, sides, claim.score - claim.hit, law)
+    return _Cells(index, len(parts) * bins.size, len(parts), claim.score - claim.hit, law)
 
 
 def _change_interval(
@@ -428,7 +407,7 @@ def _change_interval(
 ) -> tuple[float, float]:
     """Return the interval of a change: paired if both sets have the same rows in each cell."""
     level = work.settings.level
-    old, new = (_cells(work, each, key, variable) for each in (base, one))
+    old, new = (_cells(each, key, variable) for each in (base, one))
     if np.array_equal(old.index, new.index) and old.size == new.size:
         change = change_law(old.index, new.gap - old.gap, work.first.weight, old.size, *work.bucket)
         if variable is not None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtr, ndtri
 
-from varcal._arrays import Bools, ratio_or_zero
+from varcal._arrays import Bools, Ints, ratio_or_zero
 from varcal._audit.decision import (
     ABOVE,
     BELOW,
@@ -29,12 +29,15 @@ from varcal._evidence.profile import Profile
 from varcal._evidence.sided import merged
 from varcal._inference.cell_law import cell_law
 from varcal._inference.cell_test import cell_test
+from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, gap_interval
 from varcal._inference.measured import LawErrors, gap_law, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
 from varcal._inference.power import minimum_detectable
 from varcal._inference.scored_rows import ScoredRows
-from varcal._input.events import CORRECT
+from varcal._input.events import CORRECT, Claim
+from varcal._input.groups import buckets
+from varcal._input.predictions import Predictions
 from varcal._measures.bin_table import BinTable, bin_columns, table_of
 from varcal._measures.estimate import measure_and_test, overall_gap
 from varcal._text.progress import progress
@@ -176,6 +179,25 @@ def sides_of(
     return [whole], rows
 
 
+def cell_sums(
+    index: Ints, size: int, side: Bools | None, claim: Claim, rows: Predictions
+) -> list[ErrorSums]:
+    """Return the sums of the cells of each predicted side; a side with few rows joins the other."""
+    share = 0.0 if side is None else float(np.average(side, weights=rows.weight))
+    sides = 1
+    if side is not None and LEAST_SIDE <= share <= 1 - LEAST_SIDE:
+        index, sides = index + size * side, 2
+    bucket, n_buckets = buckets(rows.unit)
+    cell = index if bucket is None else index + sides * size * bucket
+    n_cells = sides * size * n_buckets
+    sums = ErrorSums.from_rows(cell, claim.score, claim.hit, rows.weight, n_bins=n_cells)
+    shape = (sides, size) if bucket is None else (n_buckets, sides, size)
+    return [
+        ErrorSums(**{name: value.reshape(shape)[..., k, :] for name, value in vars(sums).items()})
+        for k in range(sides)
+    ]
+
+
 @dataclass(frozen=True, eq=False)
 class _Along:
     """One target along one variable: its tables, laws and p-value."""
@@ -229,13 +251,19 @@ def _measured(
             uneven = with_p(next(each), p_value if m == 1 else one.p_value, level)
             row = TargetFigures(target.name, next(errors), uneven, next(lows), next(highs))
             figures.append((row, one, target))
-        figures.sort(key=lambda each: (-(each[0].low > each[2].limit), -_relative(*each)))
+        # The evidence may be that of one class: another is not named for its size alone.
+        clear = max(alpha / m, min(one.p_value for one in several))
+        figures.sort(key=lambda three: _order(clear, *three))
         yield _found(evidence, figures, p_value, level, n_variables)
 
 
-def _relative(figures: TargetFigures, _: _Along, target: Target) -> float:
-    """Return the size of the uneven error relative to its limit."""
-    return (figures.uneven.debiased + 1e-3 * figures.uneven.value) / max(target.limit, 1e-9)
+def _order(
+    clear: float, figures: TargetFigures, along: _Along, target: Target
+) -> tuple[bool, bool, float]:
+    """Sort targets: surely above the limit, clearly uneven, then by size relative to the limit."""
+    size = figures.uneven.debiased + 1e-3 * figures.uneven.value
+    below, unclear = figures.low <= target.limit, along.p_value > clear
+    return below, unclear, -size / max(target.limit, 1e-9)
 
 
 def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along:

@@ -19,18 +19,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
+from varcal._audit.judge import cell_sums
 from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target
 from varcal._binning.bins import Bins, joint_index
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.debias import debiased, lower_limit, upper_limit
-from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, plug_in_mean
 from varcal._inference.measured import LEAST_PART, LawErrors
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.paired import LEAST, mean_interval, row_losses
 from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
-from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
 from varcal._saved.conform import restored
 from varcal._text.html_tables import Shown
@@ -49,8 +48,6 @@ AVERAGE, BY_SCORE, UNEVEN = "average", "by_score", "uneven"
 N_FOLDS = 5
 #: Bins of the score.
 SCORE_BINS = 10
-#: A predicted side with a smaller share of the rows joins the other, as in an audit.
-LEAST_SIDE = 0.01
 #: Rows that the ladder is judged on, a random sample of more.
 MOST_ROWS = 40_000
 #: Rows that variables are learned from, or more until there are so many events. With 1 % events,
@@ -496,7 +493,7 @@ def _figures(
     for key, target in zip(way.keys, way.targets, strict=True):
         claim = claim_of(rows, key)
         bins = _score_bins(claim.score)
-        law = law_of_sides(_cell_sums(bins, SCORE_BINS, None, claim, rows))
+        law = law_of_sides(cell_sums(bins, SCORE_BINS, None, claim, rows))
         average = Left(*way.mean(claim.score - claim.hit, way.level))
         if pooled:
             learned = _learning(pooled, claim_of(way.rows, key).score, claim, bins, rows)
@@ -511,7 +508,7 @@ def _figures(
         found.append(_Figure(BY_SCORE, "", by_score, target.limit))
         side = None if key == CORRECT else predicted(rows, key)
         laws = [
-            law_of_sides(_cell_sums(where, way.bins[name].size, side, claim, rows), center=True)
+            law_of_sides(cell_sums(where, way.bins[name].size, side, claim, rows), center=True)
             for name, where in way.index.items()
         ]
         errors, alpha = LawErrors.of(laws), (1 - way.level) / len(laws)
@@ -525,26 +522,6 @@ def _figures(
             left = Left(one.debiased, low, one.high)
             found.append(_Figure(UNEVEN, name, left, target.limit))
     return found
-
-
-def _cell_sums(
-    index: Ints, size: int, side: Bools | None, claim: Claim, rows: Predictions
-) -> list[ErrorSums]:
-    """Return the sums of the cells of each predicted side; a side with few rows joins the other."""
-    sides = 1
-    if side is not None and min(side.mean(), 1 - side.mean()) >= LEAST_SIDE:
-        index, sides = index + size * side, 2
-    bucket, n_buckets = buckets(rows.unit)
-    cell = index if bucket is None else index + sides * size * bucket
-    sums = ErrorSums.from_rows(
-        cell, claim.score, claim.hit, rows.weight, n_bins=sides * size * n_buckets
-    )
-    shape = (sides, size) if bucket is None else (n_buckets, sides, size)
-    fields = {name: value.reshape(shape) for name, value in vars(sums).items()}
-    return [
-        ErrorSums(**{name: value[..., k, :] for name, value in fields.items()})
-        for k in range(sides)
-    ]
 
 
 def _score_bins(score: Floats) -> Ints:

@@ -9,9 +9,9 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.changes import Changes, changes
-from varcal._audit.decision import REPAIR, verdict_of
+from varcal._audit.decision import REPAIR, WATCH, verdict_of
 from varcal._audit.intersections import Intersections
-from varcal._audit.ladder import Ladder
+from varcal._audit.ladder import AS_IT_IS, Ladder
 from varcal._audit.record import AuditRow, Place, Target
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
@@ -128,12 +128,14 @@ class Audit:
     def advice(self) -> str | None:
         """The repair that suffices.
 
-        "shift", "score curve", "variables" or "retrain" if the verdict is "repair"; "as it is"
-        otherwise, unless a repair predicts surely better. None without rows.
+        "shift", "score curve", "variables" or "retrain" if the verdict is "repair". With "watch" a
+        repair that predicts surely better, and otherwise "as it is". None without rows.
         """
         if self.ladder is None:
             return None
-        return self.ladder.advice if self.verdict == REPAIR else self.ladder.suffices
+        if self.verdict == REPAIR:
+            return self.ladder.advice
+        return self.ladder.suffices if self.verdict == WATCH else AS_IT_IS
 
     @property
     def target(self) -> Target:

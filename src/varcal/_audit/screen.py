@@ -244,9 +244,7 @@ class _Writer:
         self.average = state_of(self.target.gap_low, self.target.gap_high, self.target.limit)
         one = self.target.by_score
         self.by_score = state_of(one.low, one.high, self.target.limit)
-        self.advice = ""
-        if ladder is not None:
-            self.advice = ladder.advice if audit.verdict == REPAIR else ladder.suffices
+        self.advice = "" if ladder is None else str(audit.advice)
 
     def screen(self) -> Screen:
         audit = self.audit
