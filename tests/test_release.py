@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[1]
 EXAMPLES = {
     "audit_a_model": "wrong for groups",
     "calibrate_in_a_database": "in the database",
-    "gate": "wrong for groups",
+    "gate": "most along age",
     "monitor_batches": "marital-status: Married-civ-spouse, since day",
     "repair_and_prove": "uneven along age",
 }

@@ -225,6 +225,7 @@ def test_collected_sums_give_the_same_without_a_ladder():
     assert found.ladder is None and found.advice is None and found.verdict == whole.verdict
     assert found.ladder_obstacle == "it needs the rows, and only their sums are in memory"
     assert "was not judged: it needs the rows" in " ".join(repr(found).split())
+    assert repr(vc.results.Audit.from_dict(found.to_dict())) == repr(found)
     for row in whole:
         assert found.row(row.variable).uneven.value == pytest.approx(row.uneven.value, rel=1e-6)
     with pytest.raises(InputError, match="slices is True, and y is collected statistics"):

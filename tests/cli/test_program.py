@@ -343,7 +343,7 @@ def in_terminal(arguments, cwd, **env):
 
 
 def test_colour_only_for_terminals_that_want_it(folder):
-    gate = ["audit", "rows.csv", *COLUMNS, "--variables", "age", "--gate", "--ladder", "none"]
+    gate = [*audit_of("rows.csv"), "--ladder", "none", "--gate"]
     assert "\x1b[31m" in in_terminal(gate, folder)
     assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
 

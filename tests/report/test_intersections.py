@@ -59,7 +59,7 @@ def test_every_form_says_it(audit, tmp_path):
     assert parsed["slices"]["slices"][0]["rule"] == first.rule
     assert parsed["surface"]["first"]["name"] == audit.intersections.surface.first.name
     assert parsed["predictable"]["low"] == pytest.approx(audit.intersections.predictable.low)
-    lines = audit_lines(audit, ladder="none")
+    lines = audit_lines(audit)
     told = " ".join(lines)
     assert re.search(r"at least [\d.]+ points of gap can be predicted", told)
     assert max(map(len, lines)) <= 80
@@ -105,7 +105,7 @@ def test_with_more_classes_slices_name_theirs():
 def test_the_next_steps_say_how_to_get_it(rows, audit):
     plain = " ".join(repr(vc.audit(*rows, ladder="none")).split())
     assert "vc.audit(…, slices=True)" in plain
-    assert "slices=True" not in " ".join(audit_lines(audit, ladder="none"))
+    assert "slices=True" not in " ".join(audit_lines(audit))
 
 
 def test_saved_audits_keep_it(audit, tmp_path):

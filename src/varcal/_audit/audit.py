@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from typing import Any
 
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
@@ -17,7 +18,7 @@ from varcal._evidence.collected import Collected, CollectedEvidence
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, AUDIT, N_BINS, BinOptions, Question
+from varcal._evidence.question import ATOMS, N_BINS, Question
 from varcal._evidence.rows_of_call import sample_rows
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
@@ -155,22 +156,16 @@ def audit(
         raise InputError(
             "limit and relative_limit are both given", "give one of them", argument="limit"
         )
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
-    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    question = Question(options, AUDIT, pos_label, sided=True, score=plain)
-    evidence = gather(
-        y,
-        p,
-        X,
-        question,
-        data=data,
-        classes=classes,
-        sample_weight=sample_weight,
-        groups=groups,
-        from_logits=from_logits,
-        unlabelled=unlabelled,
-        must_read=must_read(X, include),
-    )
+    question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
+    how: dict[str, Any] = {
+        "data": data,
+        "classes": classes,
+        "sample_weight": sample_weight,
+        "groups": groups,
+        "from_logits": from_logits,
+        "unlabelled": unlabelled,
+    }
+    evidence = gather(y, p, X, question, **how, must_read=must_read(X, include))
     if not evidence.along:
         if evidence.odd:
             raise all_left_out(evidence.odd)
@@ -191,11 +186,11 @@ def audit(
     if not names:
         raise all_left_out(left_out)
     keys = tuple(evidence.audit_keys(pos_label))
-    for name in (protected,) if isinstance(protected, str) else protected:
-        if name not in known:
-            raise InputError.no_column(str(name), known, "protected")
     # A repair reads no column that was left out, protected or not.
     kept = [protected] if isinstance(protected, str) else list(dict.fromkeys(protected))
+    for name in kept:
+        if name not in known:
+            raise InputError.no_column(str(name), known, "protected")
     if slices and isinstance(y, Collected):
         raise InputError(
             "slices is True, and y is collected statistics: slices need rows",
@@ -239,43 +234,36 @@ def audit(
             random_state=random_state,
         ),
     )
-    if not slices:
-        return found
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once
-        searched = search(
-            y,
-            p,
-            names if isinstance(named, list | tuple) or named is None else X,
-            data=data,
-            level=level,
-            classes=classes,
-            pos_label=pos_label,
-            sample_weight=sample_weight,
-            groups=groups,
-            from_logits=from_logits,
-            unlabelled=unlabelled,
-            include=include,
+    if slices:
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once
+            searched = search(
+                y,
+                p,
+                names if isinstance(named, list | tuple) or named is None else X,
+                **how,
+                level=level,
+                pos_label=pos_label,
+                include=include,
+                random_state=random_state,
+            )
+        given = rows()
+        assert given is not None
+        claims = claim_names(evidence.classes, keys).values()
+        more = intersections_of(
+            searched,
+            given,
+            found.rows,
+            keys,
+            gaps={claim: one.gap for claim, one in zip(claims, judged.targets, strict=True)},
+            n_all=evidence.n_rows + evidence.n_dropped,
+            engine=evidence.engine,
             random_state=random_state,
         )
-    given = rows()
-    assert given is not None
-    more = intersections_of(
-        searched,
-        given,
-        found.rows,
-        keys,
-        gaps={
-            claim: one.gap
-            for claim, one in zip(
-                claim_names(evidence.classes, keys).values(), judged.targets, strict=True
-            )
-        },
-        n_all=evidence.n_rows + evidence.n_dropped,
-        engine=evidence.engine,
-        random_state=random_state,
-    )
-    return replace(found, intersections=more)
+        found = replace(found, intersections=more)
+    if ladder == "none" or isinstance(y, Collected):
+        assert found.ladder is None  # the reason is known at once, and kept in files
+    return found
 
 
 def _curve(

@@ -29,7 +29,7 @@ from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target
 from varcal._binning.bins import joint_index
 from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, AUDIT, N_BINS, BinOptions, Question
+from varcal._evidence.question import ATOMS, N_BINS, Question
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import LawErrors, Measured
@@ -159,15 +159,13 @@ def compare(
         )
         for name, p in methods.items()
     }
-    options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     first = next(iter(given.values()))
     if first.odd:
         shown = "; ".join(f"{name!r} {why}" for name, why in first.odd.items())
         warnings.warn(f"X has columns that are left out: {shown}", VarcalWarning, stacklevel=2)
     keys = tuple(audit_keys(first.classes, pos_label))
     settings = Settings(label_of(y, data), keys, level, random_state=random_state)
-    plain: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
-    question = Question(options, AUDIT, pos_label, sided=True, score=plain)
+    question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
     work = _Work(first, settings)
     sets = [_Set(name, one, InMemory(one, question), settings) for name, one in given.items()]
     rows = [row for one in sets for row in _loss_rows(work, one, sets[0])]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, is_dataclass
 from typing import Any
 
 from varcal._audit.decision import VERDICTS
@@ -17,14 +17,27 @@ from varcal._text.html_tables import Shown
 from varcal._text.numbers import interval, p_text, percent, points, signed
 
 
-def measured_dict(one: Measured) -> dict[str, float | None]:
-    """Return an error in plain Python types; NaN, where it was not tested, as None."""
-    return {name: None if value != value else value for name, value in vars(one).items()}
+def saved(value: Any) -> Any:
+    """Return a record in plain Python types: NaN, where something was not tested, as None."""
+    if isinstance(value, BinTable):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [saved(one) for one in value]
+    if is_dataclass(value):
+        return {name: saved(one) for name, one in vars(value).items()}
+    return None if value != value else value
 
 
-def measured_of(data: Mapping[str, Any]) -> Measured:
-    """Return the error that `measured_dict` described."""
-    return Measured(**{name: math.nan if one is None else one for name, one in data.items()})
+def figures_of(data: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a record that `saved` described, its errors and tables restored."""
+    made = dict(data)
+    for name, one in data.items():
+        if name in ("error", "uneven", "by_score"):
+            known = {key: math.nan if x is None else x for key, x in one.items()}
+            made[name] = Measured(**known)
+        elif name in ("table", "score"):
+            made[name] = BinTable.from_dict(one)
+    return made
 
 
 #: The name of the target "the predicted class is right", with more than two classes.
@@ -94,23 +107,10 @@ class Target:
         if not 0 <= self.limit <= 1 or not named == len(self.sides) in (0, 2):
             raise ValueError("the limit or the sides of a target are not valid")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON."""
-        return vars(self) | {
-            "sides": list(self.sides),
-            "by_score": measured_dict(self.by_score),
-            "score": self.score.to_dict(),
-        }
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Target:
-        """Return the target that `to_dict` described."""
-        more = {
-            "sides": tuple(data["sides"]),
-            "by_score": measured_of(data["by_score"]),
-            "score": BinTable.from_dict(data["score"]),
-        }
-        return cls(**data | more)
+        """Return the target that `saved` described."""
+        return cls(**figures_of(data) | {"sides": tuple(data["sides"])})
 
 
 #: The error that matters by default, and as a share of the rate of the rarer outcome.
@@ -336,33 +336,9 @@ class AuditRow(Shown):
         if not 1 <= self.rank_low <= self.rank_high:
             raise ValueError("the ranks of a row are not in order")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON."""
-        return vars(self) | {
-            "error": measured_dict(self.error),
-            "uneven": measured_dict(self.uneven),
-            "table": self.table.to_dict(),
-            "places": [asdict(place) for place in self.places],
-            "others": [
-                vars(one) | {"error": measured_dict(one.error), "uneven": measured_dict(one.uneven)}
-                for one in self.others
-            ],
-        }
-
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> AuditRow:
-        """Return the row that `to_dict` described."""
-        others = tuple(
-            TargetFigures(**one | {name: measured_of(one[name]) for name in ("error", "uneven")})
-            for one in data["others"]
-        )
-        return cls(
-            **data
-            | {
-                "error": measured_of(data["error"]),
-                "uneven": measured_of(data["uneven"]),
-                "table": BinTable.from_dict(data["table"]),
-                "places": tuple(Place(**place) for place in data["places"]),
-                "others": others,
-            }
-        )
+        """Return the row that `saved` described."""
+        others = tuple(TargetFigures(**figures_of(one)) for one in data["others"])
+        places = tuple(Place(**place) for place in data["places"])
+        return cls(**figures_of(data) | {"places": places, "others": others})

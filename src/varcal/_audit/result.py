@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ from varcal._audit.changes import Changes, changes
 from varcal._audit.decision import REPAIR, WATCH, verdict_of
 from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
-from varcal._audit.record import AuditRow, Place, Target
+from varcal._audit.record import AuditRow, Place, Target, saved
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
@@ -223,7 +223,7 @@ class Audit:
 
         The ladder is part of it if it was asked for before.
         """
-        ladder, _ = vars(self).get("_climbed", (None, ""))
+        ladder, obstacle = vars(self).get("_climbed", (None, ""))
         return {
             "format": AUDIT.format,
             "varcal": __version__,
@@ -233,10 +233,11 @@ class Audit:
             **{name: getattr(self, name) for name in _PLAIN},
             **{name: list(getattr(self, name)) for name in _TEXTS},
             "left_out": [list(pair) for pair in self.left_out],
-            "targets": {name: one.to_dict() for name, one in self.targets.items()},
-            "rows": [row.to_dict() for row in self.rows],
-            "places": [asdict(place) for place in self.places],
+            "targets": {name: saved(one) for name, one in self.targets.items()},
+            "rows": saved(self.rows),
+            "places": saved(self.places),
             "ladder": None if ladder is None else ladder.to_dict(),
+            "ladder_obstacle": obstacle,
             "intersections": None if self.intersections is None else self.intersections.to_dict(),
         }
 
@@ -299,8 +300,9 @@ class Audit:
             places=tuple(Place(**place) for place in data["places"]),
             intersections=None if more is None else Intersections.from_dict(more),
         )
-        if ladder is not None:
-            vars(made)["_climbed"] = (Ladder.from_dict(ladder), "")
+        if ladder is not None or data["ladder_obstacle"]:
+            climbed = None if ladder is None else Ladder.from_dict(ladder)
+            vars(made)["_climbed"] = (climbed, str(data["ladder_obstacle"]))
         return made
 
     @checked()

@@ -17,7 +17,6 @@ from varcal._audit.decision import (
     CANNOT_TELL,
     FINDINGS,
     FINE,
-    MARKS,
     MAY_BE,
     NO_EVIDENCE,
     REPAIR,
@@ -141,8 +140,6 @@ class Screen:
     ----------
     verdict, badge : str
         The decision, and the decision with the advised repair.
-    mark : str
-        Its mark.
     headline, lede : Sentence
         The finding in a few words, and in about three sentences.
     target : Sentence
@@ -173,7 +170,6 @@ class Screen:
 
     verdict: str
     badge: str
-    mark: str
     headline: Sentence
     lede: Sentence
     target: Sentence
@@ -195,10 +191,10 @@ def screen_of(audit: Audit, ladder: Ladder | None) -> Screen:
     return _Writer(audit, ladder).screen()
 
 
-def name_of(target: Target) -> Sentence:
+def name_of(target: Target, *, capital: bool = False) -> Sentence:
     """Name a target; the label comes from the data."""
     if target.name == TOP_CLASS:
-        return Sentence.of("the probability of the predicted class")
+        return Sentence.of("The" if capital else "the", " probability of the predicted class")
     return Sentence.of(Named(cut(target.name)))
 
 
@@ -223,13 +219,6 @@ def place_name(place: Place) -> Sentence:
     return Sentence.of(Named(cut(place.variable)), " ", Named(cut(place.text)))
 
 
-def among(place: Place) -> Sentence:
-    """Say of which predicted side a place is; empty if of both."""
-    if not place.side:
-        return Sentence()
-    return Sentence.of("among those predicted ", Named(cut(place.side)))
-
-
 class _Writer:
     """Writes the sentences of one audit."""
 
@@ -252,7 +241,6 @@ class _Writer:
         return Screen(
             verdict=audit.verdict,
             badge=self.badge(),
-            mark=MARKS[audit.verdict],
             headline=self.headline(),
             lede=self.lede(),
             target=name_of(self.target),
@@ -264,18 +252,13 @@ class _Writer:
             ladder_note=self.ladder_note(),
             todos=self.todos(),
             suspicions=tuple(Sentence.of(Named(text)) for text in audit.suspicions),
-            combinations=Sentence()
-            if audit.intersections is None
-            else audit.intersections.sentence,
+            combinations=getattr(audit.intersections, "sentence", Sentence()),
             digits=self.digits,
             rare=rate < RARE and len(audit.targets) == 1,
         )
 
     def points(self, value: float) -> str:
         return points(value, self.digits)
-
-    def interval(self, low: float, high: float) -> str:
-        return interval(low, high, self.digits)
 
     def repaired(self) -> str:
         """Return the repair whose effect is shown beside each group, or an empty text."""
@@ -302,8 +285,7 @@ class _Writer:
         return max(self.bound, *ends)
 
     def headline(self) -> Sentence:
-        subject = Sentence.of(_capital(name_of(self.target)))
-        verdict = self.audit.verdict
+        subject, verdict = name_of(self.target, capital=True), self.audit.verdict
         if verdict == REPAIR and self.average == ABOVE:
             return Sentence.of(subject, f" is {self.how_far()}")
         if verdict == REPAIR:
@@ -418,7 +400,7 @@ class _Writer:
         rung = self.ladder.rung(self.advice)
         name, left = rung.worst
         size = f"{self.points(left.value)} points along {{}}"
-        size += f" ({self.interval(left.low, left.high)})"
+        size += f" ({interval(left.low, left.high, self.digits)})"
         if self.advice == VARIABLES:
             curve = self.ladder.rung(CURVE).worst[1].value
             text = f"A score curve leaves {self.points(curve)}; a repair by variables leaves "
@@ -491,24 +473,18 @@ class _Writer:
         if self.repaired() and self.ladder is not None:
             shifts = list(self.ladder.places_after)
         every = Sentence.of("All ", count(self.audit.n_rows, "row"))
-        about = Sentence.of("everybody")
-        if len(self.audit.targets) > 1:
-            about = name_of(one)
-        first = self.group(every, about, one, shifts[0])
-        rest = [
-            self.group(
-                place_name(place),
-                Sentence.of(
-                    *((among(place), " · ") if place.side else ()),
-                    *((Named(cut(place.target)), " · ") if place.target != one.name else ()),
-                    count(place.n, "row"),
-                ),
-                place,
-                shift,
+        about = name_of(one) if len(self.audit.targets) > 1 else Sentence.of("everybody")
+        made = [self.group(every, about, one, shifts[0])]
+        for place, shift in zip(self.audit.places, shifts[1:], strict=True):
+            side = filled("among those predicted {} · ", Named(cut(place.side)))
+            target = filled("{} · ", Named(cut(place.target)))
+            about = Sentence.of(
+                side if place.side else "",
+                target if place.target != one.name else "",
+                count(place.n, "row"),
             )
-            for place, shift in zip(self.audit.places, shifts[1:], strict=True)
-        ]
-        return (first, *rest)
+            made.append(self.group(place_name(place), about, place, shift))
+        return tuple(made)
 
     def group(
         self, name: Sentence, about: Sentence, one: Target | Place, shift: float | None
@@ -544,9 +520,7 @@ class _Writer:
         return Sentence.of("No group shows evidence of an error of its own.")
 
     def steps(self) -> tuple[Step, ...]:
-        if self.ladder is None:
-            return ()
-        return tuple(self.step(rung) for rung in self.ladder.rungs)
+        return tuple(self.step(rung) for rung in (self.ladder.rungs if self.ladder else ()))
 
     def step(self, rung: Rung) -> Step:
         name, left = rung.worst
@@ -714,15 +688,8 @@ def _worst_target(audit: Audit) -> Target:
     def size(one: Target) -> float:
         return max(one.gap_low, -one.gap_high, one.by_score.low, 0.0) / max(one.limit, 1e-9)
 
-    most = max(audit.targets.values(), key=size)
-    return most if size(most) > 1 and size(most) > 1.5 * size(audit.target) else audit.target
-
-
-def _capital(sentence: Sentence) -> Sentence:
-    first, *rest = sentence.parts
-    if isinstance(first, Named):
-        return sentence
-    return Sentence((first[:1].upper() + first[1:], *rest))
+    most, first = max(audit.targets.values(), key=size), size(audit.target)
+    return most if size(most) > max(1, 1.5 * first if first > 1 else 0) else audit.target
 
 
 def uneven_words(row: AuditRow, digits: int) -> str:

@@ -74,6 +74,15 @@ class Question:
     sided: bool = False
     score: BinOptions | None = None
 
+    @classmethod
+    def of_audit(
+        cls, n_bins: int, binning: str, bins: object, edges: str | None, pos_label: Hashable
+    ) -> Question:
+        """Return what audits and comparisons ask: classes by predicted side, and the score."""
+        options = BinOptions(n_bins=n_bins, binning=binning, bins=bins, edges=edges)
+        plain = BinOptions(n_bins=n_bins, binning="quantile", bins=None, edges=edges)
+        return cls(options, AUDIT, pos_label, sided=True, score=plain)
+
     def keys(self, classes: Sequence[Hashable]) -> list[int]:
         """Return the keys of the claims."""
         if self.event == AUDIT:

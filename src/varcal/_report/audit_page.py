@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
 from typing import Any
 
-from markupsafe import Markup
-
 from varcal._audit.decision import FINDINGS, LOOKS, MARKS
+from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
 from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
-from varcal._report.frame import citation, installed, now, render
+from varcal._report.frame import about, now, render
 from varcal._report.intersections import combinations
 from varcal._report.svg import Axis, bin_chart, points_axis, share_axis
 from varcal._text.numbers import (
@@ -73,24 +72,24 @@ class InlineReport:
         )
 
     def __repr__(self) -> str:
-        return (
-            f"Report {self.title!r}: shown in a notebook; audit.report('report.html') writes a file"
-        )
+        return f"Report {self.title!r} for notebooks; audit.report('report.html') writes a file"
 
 
 def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
     screen = audit.screen()
     shown = [row for row in audit.rows if _is_shown(row, audit)]
-    ladder = audit.ladder
+    quiet = [row for row in audit.rows if not _is_shown(row, audit)]
+    name = audit.target.name if len(audit.targets) == 1 else audit.label
     worst = max((row.high for row in shown or audit.rows), default=0.02)
     steps = [step for one in screen.steps for step in (one.average, one.by_score, one.uneven)]
     reach = max((max(abs(one.low), abs(one.high)) for one in steps), default=0.02)
+    most = None if cards else 0
     return {
-        "title": title or f"Calibration audit of {_plain(audit)}",
+        "title": title or f"Calibration audit of {name}",
         "subtitle": f"{count(audit.n_rows, 'row')} · {count(len(audit), 'variable')} · {now()}",
         "audit": audit,
         "screen": screen,
-        "ladder": ladder,
+        "ladder": audit.ladder,
         "look": LOOKS,
         "mark_of": MARKS,
         "digits": screen.digits,
@@ -101,31 +100,20 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
         "axis": points_axis(max(worst, 1.2 * audit.limit)),
         "strip_axis": points_axis(max(reach, 1.2 * audit.limit)),
         "ranked": shown,
-        "quiet": [row for row in audit.rows if not _is_shown(row, audit)],
-        "quiet_names": listed([row.variable for row in audit.rows if not _is_shown(row, audit)]),
+        "quiet": quiet,
+        "quiet_names": listed([row.variable for row in quiet]),
         "afters": _afters(audit, screen),
         "is_many": len(audit) > MANY,
-        "cards": [_card(audit, screen, row, k) for k, row in enumerate(audit.rows, 1)]
-        if cards
-        else [],
-        "scores": [_score(one, k) for k, one in enumerate(audit.targets.values())] if cards else [],
+        "cards": [_card(audit, screen, *each) for each in enumerate(audit.rows[:most], 1)],
+        "scores": [_score(*each) for each in enumerate(list(audit.targets.values())[:most])],
         "found": None if audit.intersections is None else combinations(audit.intersections),
         "words": _words(audit),
-        "about": {
-            "notes": _notes(audit),
-            "method": _method(audit),
-            "citation": citation(),
-            "versions": installed(),
-        },
+        "about": about(_notes(audit), _method(audit)),
         "difference": difference,
         "side_of": side_of,
         "uneven_words": uneven_words,
         "FINDINGS": FINDINGS,
     }
-
-
-def _plain(audit: Audit) -> str:
-    return audit.target.name if len(audit.targets) == 1 else audit.label
 
 
 def _is_shown(row: AuditRow, audit: Audit) -> bool:
@@ -153,9 +141,7 @@ def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
     """Return the repairs whose uneven errors the ranking shows beside those of the model."""
     if audit.ladder is None:
         return []
-    names = [screen.after or "score curve", "variables"]
-    if names[0] in ("variables", "as it is"):
-        names[0] = "score curve"
+    names = (SHIFT if screen.after == SHIFT else CURVE, VARIABLES)
     known = {rung.name: rung for rung in audit.ladder.rungs}
     return [(name, known[name].uneven) for name in names if name in known]
 
@@ -163,47 +149,50 @@ def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
 # ------------------------------------------------------------------ cards
 
 
-def _card(audit: Audit, screen: Screen, row: AuditRow, rank: int) -> dict[str, Any]:
+def _bins(
+    columns: Mapping[str, list[Any]], texts: Sequence[str], after: Sequence[float] = ()
+) -> list[dict[str, Any]]:
+    """Return the rows of a table of bins, with what the model says after a repair."""
+    names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
+    made = []
+    for k, text in enumerate(texts):
+        one = {name: columns[name][k] for name in names}
+        said = after[k] if after and one["n"] else math.nan
+        made.append(one | {"text": text, "after": said})
+    return made
+
+
+def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, Any]:
     """Return what the card of a variable shows: charts of its bins, the table, sums."""
     target = audit.targets[row.target]
-    columns = row.table.columns
+    columns, digits = row.table.columns, screen.digits
     after = [] if audit.ladder is None else audit.ladder.after.get(row.variable, [])
     parts: dict[str, list[dict[str, Any]]] = {}
-    names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
-    for k, side in enumerate(columns["side"]):
-        one = {name: columns[name][k] for name in names}
-        one |= {"text": columns["bin"][k], "after": after[k] if after and one["n"] else math.nan}
+    for side, one in zip(columns["side"], _bins(columns, columns["bin"], after), strict=True):
         parts.setdefault(side, []).append(one)
     held = [k for k, one in enumerate(parts["all"]) if one["n"]]
     tables = {side: [bins[k] for k in held] for side, bins in parts.items()}
     axis = _rates([one for bins in tables.values() for one in bins])
+    titles = [_side_title(side) for side in tables]
+    charts = [
+        bin_chart(bins, axis, key=f"v{rank}-{k}", title=str(titles[k]), digits=digits)
+        for k, bins in enumerate(tables.values())
+    ]
+    totals = [_total(bins) for bins in tables.values()]
     return {
         "id": f"v{rank}",
         "row": row,
         "target": name_of(target),
         "open": row.variable in audit.protected or (_is_shown(row, audit) and rank <= MOST_OPEN),
         "panels": [
-            (
-                _side_title(side),
-                sum(one["n"] for one in bins),
-                bin_chart(
-                    bins,
-                    axis,
-                    key=f"v{rank}-{k}",
-                    title=str(_side_title(side)),
-                    digits=screen.digits,
-                ),
-            )
-            for k, (side, bins) in enumerate(tables.items())
+            (title, total["n"], chart)
+            for title, total, chart in zip(titles, totals, charts, strict=True)
         ],
-        "sides": [(_side_title(side), side) for side in tables],
-        "bins": [
-            (tables["all"][k]["text"], [bins[k] for bins in tables.values()])
-            for k in range(len(held))
-        ],
-        "totals": [_total(bins) for bins in tables.values()],
-        "sums": _sums(row, tables, target, screen.digits),
-        "statistics": _statistics(row, screen.digits),
+        "sides": titles,
+        "bins": [(cells[0]["text"], cells) for cells in zip(*tables.values(), strict=True)],
+        "totals": totals,
+        "sums": _sums(row, tables, digits),
+        "statistics": _statistics(row, digits),
         "has_after": any(one["after"] == one["after"] for one in tables["all"]),
     }
 
@@ -216,13 +205,10 @@ def _side_title(side: str) -> Sentence:
 
 def _rates(bins: Sequence[dict[str, Any]]) -> Axis:
     """Return the axis of rates for all charts of a card."""
-    ends = [0.02]
-    for one in bins:
-        if one["n"]:
-            top = min(one["predicted"] - one["gap_low"], 1.0)
-            ends += [one["predicted"], one["observed"], top]
-            ends += [one["after"]] if one["after"] == one["after"] else []
-    return share_axis(max(ends), many=4)
+    names = ("predicted", "observed", "after")
+    ends = [one[name] for one in bins if one["n"] for name in names]
+    ends += [min(one["predicted"] - one["gap_low"], 1.0) for one in bins if one["n"]]
+    return share_axis(max(0.02, *(end for end in ends if end == end)), many=4)
 
 
 def _total(bins: Sequence[dict[str, Any]]) -> dict[str, float]:
@@ -236,9 +222,7 @@ def _total(bins: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def _sums(
-    row: AuditRow, tables: dict[str, list[dict[str, Any]]], target: Target, digits: int
-) -> Sentence:
+def _sums(row: AuditRow, tables: dict[str, list[dict[str, Any]]], digits: int) -> Sentence:
     """Say how error and uneven error follow from the table."""
     sides = [side for side in tables if side != "all"] or ["all"]
     cells = sum(one["n"] > 0 for side in sides for one in tables[side])
@@ -249,21 +233,19 @@ def _sums(
         means.append(f"{mean} (predicted {cut(side, 40)})" if side != "all" else mean)
     what = "cells (bins within each predicted side)" if len(sides) > 1 else "bins"
     error, uneven = row.error, row.uneven
-    return Sentence.of(
+    return filled(
         f"Over the {cells} {what}: error = sum of share × |difference| = "
-        f"{points(error.value, digits)} points; uneven error = the same after ",
-        Named(" and ".join(means)),
-        f" is taken off every cell = {points(uneven.value, digits)}. Chance alone makes such sums "
-        f"too large; corrected for that they are {points(error.debiased, digits)} and "
+        f"{points(error.value, digits)} points; uneven error = the same after {{}} is taken off "
+        f"every cell = {points(uneven.value, digits)}. Chance alone makes such sums too large; "
+        f"corrected for that they are {points(error.debiased, digits)} and "
         f"{points(uneven.debiased, digits)}, the figures used above.",
+        Named(" and ".join(means)),
     )
 
 
 def _statistics(row: AuditRow, digits: int) -> str:
     uneven = row.uneven
-    ranks = (
-        f"{row.rank_low} to {row.rank_high}" if row.rank_low < row.rank_high else f"{row.rank_low}"
-    )
+    ranks = " to ".join(str(rank) for rank in sorted({row.rank_low, row.rank_high}))
     return (
         f"p {p_text(uneven.p_value)}: how likely this would be if the gap were the same everywhere "
         f"within each side; adjusted for all variables {p_text(row.p_holm)} (Holm), "
@@ -274,28 +256,16 @@ def _statistics(row: AuditRow, digits: int) -> str:
     )
 
 
-def _score(target: Target, k: int) -> dict[str, Any]:
+def _score(k: int, target: Target) -> dict[str, Any]:
     """Return the bins of the probability itself, as a chart and a table."""
     columns = target.score.columns
     edges = [f"{100 * edge:.3g}" for edge in columns["high"][:-1]]
     middle = [f"{low} to {high}%" for low, high in pairwise(edges)]
     texts = [f"up to {edges[0]}%", *middle, f"{edges[-1]}% and over"] if edges else ["all"]
-    names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
-    bins = [
-        {name: columns[name][j] for name in names} | {"text": texts[j], "after": math.nan}
-        for j, n in enumerate(columns["n"])
-        if n
-    ]
-    return {
-        "target": target,
-        "name": name_of(target),
-        "bins": bins,
-        "chart": bin_chart(
-            bins, _rates(bins), key=f"score-{k}", title="By score", digits=target.digits
-        )
-        if bins
-        else Markup(""),
-    }
+    bins = [one for one in _bins(columns, texts) if one["n"]]
+    key, digits = f"score-{k}", target.digits
+    chart = bin_chart(bins, _rates(bins), key=key, title="By score", digits=digits)
+    return {"target": target, "name": name_of(target), "bins": bins, "chart": chart}
 
 
 # ------------------------------------------------------------------ words and method

@@ -66,16 +66,10 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
         lines += wrap(f"  {k}  {head} {text}", WIDTH, subsequent_indent="     ")
         for line in code:
             lines += wrap(line, WIDTH, initial_indent="     ", subsequent_indent="       ")
-    notes = [*audit.notes, *_left_out(audit)]
+    left_out = "; ".join(f"{short(name)} ({why})" for name, why in audit.left_out)
+    notes = [*audit.notes, *([f"Not audited: {left_out}."] if left_out else [])]
     lines += [""] * bool(notes) + [line for note in notes for line in wrap(note, WIDTH)]
     return [_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line) for line in lines]
-
-
-def _left_out(audit: Audit) -> list[str]:
-    if not audit.left_out:
-        return []
-    names = "; ".join(f"{short(name)} ({why})" for name, why in audit.left_out)
-    return [f"Not audited: {names}."]
 
 
 def _split(text: Sentence, *, commands: bool) -> tuple[str, list[str]]:
@@ -103,7 +97,7 @@ def _groups(screen: Screen) -> list[str]:
     lines = [f"{head}{after:>{WIDTH - len(head)}}".rstrip()]
     for one in screen.groups:
         lines += _group(one, screen)
-    if not len(screen.groups) > 1:
+    if len(screen.groups) == 1:
         lines.append(f"  {screen.groups_note}")
     return lines
 
@@ -133,19 +127,16 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
     head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
     lines = [f"{head}{'above':>12}{'log-loss':>10}"]
     lines += [_step(one, screen.digits, len(audit)) for one in screen.steps]
-    level = level_text(audit.level)
-    note = (
-        f"Points off, {level}. {screen.limit} x surely above, ~ may be above, ok below. "
-        f"{screen.ladder_note}"
-    )
-    return [*lines, *wrap(note, WIDTH)]
+    note = f"Points off, {level_text(audit.level)}. {screen.limit}"
+    marks = "x surely above, ~ may be above, ok below."
+    return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
 def _step(one: Step, digits: int, many: int) -> str:
-    mark = ">" if one.advised else " "
+    name = f"{'>' if one.advised else ' '} {one.name:16}"
     uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    line = f"{mark} {one.name:16}{_figure(one.average, digits):9}{_figure(one.by_score, digits):10}"
-    return f"{line}{uneven:21}{f'{one.n_above} of {many}':>12}{one.log_loss:>10.4f}"
+    name += f"{_figure(one.average, digits):9}{_figure(one.by_score, digits):10}"
+    return f"{name}{uneven:21}{f'{one.n_above} of {many}':>12}{one.log_loss:>10.4f}"
 
 
 def _pair(one: Figure | AuditRow, digits: int) -> str:

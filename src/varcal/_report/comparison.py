@@ -17,10 +17,10 @@ from varcal._audit.comparison import (
     metric_text,
 )
 from varcal._audit.decision import BETTER, FIXED, LOOKS, MADE_WORSE, MARKS, UNCHANGED
-from varcal._report.frame import citation, installed, now, render
+from varcal._report.frame import about, now, render
 from varcal._report.svg import points_axis
 from varcal._text.numbers import count, decimals, level_text, percent, points
-from varcal._text.sentences import Named, Sentence, cut, listed
+from varcal._text.sentences import Named, Sentence, cut, filled, listed
 
 #: Figures whose change a headline mentions only if it is for the worse.
 _SAY_IF_WORSE = ("log-loss", "Brier", "AUC", BY_SCORE, "average")
@@ -62,12 +62,7 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "text": metric_text,
         "ends": metric_interval,
         "change": metric_change,
-        "about": {
-            "notes": _notes(found),
-            "method": _method(found),
-            "citation": citation(),
-            "versions": installed(),
-        },
+        "about": about(_notes(found), _method(found)),
     }
 
 
@@ -106,11 +101,8 @@ def _headline(found: Comparison, method: str) -> Sentence:
 
 def _along(rows: list[ComparisonRow]) -> Sentence:
     """Say along how many variables the uneven error is fixed, improved and made worse."""
-    by = {
-        verdict: [row for row in rows if row.verdict == verdict]
-        for verdict in (FIXED, BETTER, MADE_WORSE)
-    }
-    many, fixed, better = count(len(rows), "variable"), len(by[FIXED]), len(by[BETTER])
+    fixed, better = (sum(row.verdict == word for row in rows) for word in (FIXED, BETTER))
+    many, worse = count(len(rows), "variable"), [row for row in rows if row.verdict == MADE_WORSE]
     if fixed:
         head = f"fixes the uneven error along {fixed} of {many}"
         head += f", improves it along {better} more" if better else ""
@@ -118,7 +110,6 @@ def _along(rows: list[ComparisonRow]) -> Sentence:
         head = f"improves the uneven error along {better} of {many} but fixes it along none"
     else:
         head = f"shows no improvement of the uneven error along {many}"
-    worse = by[MADE_WORSE]
     if not worse:
         return Sentence.of(f"{head} and makes it worse along none")
     names = listed([row.variable for row in worse], most=3)
@@ -135,22 +126,17 @@ def _accuracy(row: ComparisonRow) -> str:
 def _checked(found: Comparison) -> Sentence:
     others = len(found.methods) - 1
     variables = sum(1 for metric, _ in found.figures if metric == UNEVEN)
-    return Sentence.of(
-        "Checked: ",
+    return filled(
+        f"Checked: {{}}, {count(others, 'set')} of probabilities against {{}} on the same "
+        f"{count(found.n_rows, 'row')} and along {count(variables, 'variable')}.",
         Named(cut(found.target)),
-        f", {count(others, 'set')} of probabilities against ",
         Named(cut(found.methods[0])),
-        f" on the same {count(found.n_rows, 'row')} and along {count(variables, 'variable')}.",
     )
 
 
 def _notes(found: Comparison) -> list[Sentence]:
-    notes = [
-        Sentence.of(
-            "The rows must be held out: on the rows that it was fitted on, a calibrator looks "
-            "better than it is."
-        )
-    ]
+    held = "on the rows that it was fitted on, a calibrator looks better than it is."
+    notes = [Sentence.of(f"The rows must be held out: {held}")]
     if found.n_dropped:
         notes.append(Sentence.of(f"{count(found.n_dropped, 'row')} without an outcome left out."))
     return notes

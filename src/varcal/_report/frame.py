@@ -144,6 +144,11 @@ def installed() -> tuple[tuple[str, str], ...]:
     return (("varcal", __version__), ("Python", platform.python_version()), *packages)
 
 
+def about(notes: list[Sentence], method: list[str]) -> dict[str, Any]:
+    """Return what the section on data and method shows."""
+    return {"notes": notes, "method": method, "citation": citation(), "versions": installed()}
+
+
 def citation() -> list[str]:
     """Say how to cite the method and the software."""
     return [

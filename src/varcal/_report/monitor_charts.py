@@ -97,15 +97,9 @@ def heat_strip(row: HeatRow, view: MonitorView, words: Mapping[str, str]) -> Mar
         if gap != gap:
             continue
         side = "over" if gap > 0 else "under"
-        shape = svg.el(
-            "rect",
-            x=x.percent(edges[k]),
-            y=0,
-            width=f"{100 * (x.place(edges[k + 1]) - x.place(edges[k])):.2f}%",
-            height=18,
-            fill_opacity=f"{min(abs(gap) / FULL_COLOUR, 1.0) * (1.0 if clear else 0.25):.2f}",
-            class_=side,
-        )
+        strength = f"{min(abs(gap) / FULL_COLOUR, 1.0) * (1.0 if clear else 0.25):.2f}"
+        look = {"height": 18, "fill_opacity": strength, "class_": side}
+        shape = svg.bar(x, edges[k], edges[k + 1], **look)
         text = f"{points(abs(gap))} points {words[side]}{'' if clear else ', may be chance'}"
         shapes.append(svg.tip(shape, f"{_when(view, edges[k], edges[k + 1])}: {text}"))
     if view.since is not None:

@@ -173,34 +173,24 @@ def y_ticks(y: Axis, height: float) -> Markup:
 
 def x_ticks(x: Axis, height: float, margin: float = 0.15) -> Markup:
     """Write the ticks under the plot; those near its ends stay inside."""
-    return Markup("").join(
-        el("line", x1=x.percent(at), x2=x.percent(at), y1=0, y2=height, class_="grid faint")
-        + el(
-            "text",
-            text,
-            x=x.percent(at),
-            y=height,
-            dy="1.3em",
-            class_=f"tick {x.anchor(at, margin)}",
-        )
-        for at, text in x.ticks
-    )
+    made = []
+    for at, text in x.ticks:
+        place, look = x.percent(at), f"tick {x.anchor(at, margin)}"
+        made.append(el("line", x1=place, x2=place, y1=0, y2=height, class_="grid faint"))
+        made.append(el("text", text, x=place, y=height, dy="1.3em", class_=look))
+    return Markup("").join(made)
+
+
+def bar(x: Axis, left: float, right: float, **look: object) -> Markup:
+    """Make a rectangle over a range of values."""
+    width = f"{100 * (x.place(right) - x.place(left)):.2f}%"
+    return el("rect", x=x.percent(left), y=0, width=width, **look)
 
 
 def columns(x: Axis, edges: Sequence[float], texts: Sequence[str], height: float) -> Markup:
     """Make unseen columns over a plot that show their text to a pointer, a finger or the keys."""
     return Markup("").join(
-        tip(
-            el(
-                "rect",
-                x=x.percent(left),
-                y=0,
-                width=f"{100 * (x.place(right) - x.place(left)):.2f}%",
-                height=height,
-            ),
-            text,
-            "hit",
-        )
+        tip(bar(x, left, right, height=height), text, "hit")
         for left, right, text in zip(edges[:-1], edges[1:], texts, strict=True)
     )
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 import time
-from typing import TYPE_CHECKING, Any
+from textwrap import fill
+from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
@@ -15,6 +16,7 @@ from varcal._text.progress import waiting
 from varcal.cli import _options as options
 from varcal.cli._gates import GATE_FAILED, LIMITS, SLICE, check_judged, gate_lines, outcomes
 from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
+from varcal.cli._program import WIDTH
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit
@@ -135,7 +137,8 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             start = time.perf_counter()
             with waiting("Judging repairs"):
                 climbed = found.ladder is not None
-            took += f"; repairs in {time.perf_counter() - start:.1f}s" if climbed else ""
+            if climbed:
+                took += f"; repairs in {time.perf_counter() - start:.1f}s"
     if output:
         found.report(output)
     passed = all(one.passed for one in made)
@@ -150,8 +153,9 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         lines = audit_lines(found, commands=True)
         print("\n".join(lines) + "\n")
     # With --json only the document goes to standard output.
+    stream = sys.stderr if given["as_json"] else sys.stdout
     for line in gate_lines(found, made):
-        print(_coloured(line), file=sys.stderr if given["as_json"] else sys.stdout)
+        print(_shown(line, stream), file=stream)
     if not given["as_json"]:
         what = f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')}"
         print(f"{what} in {took}" + (f" → {output}" if output else ""))
@@ -169,9 +173,13 @@ def _without_tables(found: Audit) -> dict[str, Any]:
     return whole
 
 
-def _coloured(line: str) -> str:
-    """Colour the first word of a gate on a terminal."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+def _shown(line: str, stream: TextIO) -> str:
+    """Break the line of a gate, but not in logs, and colour its first word on a terminal."""
+    word = line.partition(" ")[0]
+    if stream is sys.stdout or stream.isatty():
+        indent = " " * (len(word) + 2)
+        line = fill(line, WIDTH, subsequent_indent=indent, break_on_hyphens=False)
+    if not stream.isatty() or os.environ.get("NO_COLOR"):
         return line
-    word, _, rest = line.partition(" ")
-    return click.style(word, fg="green" if word == "PASSED" else "red", bold=True) + f" {rest}"
+    colour = {"PASSED": "green", "FAILED": "red"}.get(word, "yellow")
+    return click.style(word, fg=colour, bold=True) + line.removeprefix(word)

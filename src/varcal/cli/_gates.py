@@ -146,6 +146,8 @@ def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) ->
                 f"--variables names {name!r}, which cannot be judged: {reason}",
                 f"{hint}correct the column, or leave it out of --variables",
             )
+    if not all(one.passed for one in made):
+        return  # what is surely wrong needs no more rows
     along = any(one.gate not in ("--max-average", "--max-by-score") for one in made)
     if along and all(row.verdict == TOO_FEW_ROWS for row in found.rows):
         raise InputError("no variable can be judged: there are too few rows", f"{hint}add rows")
