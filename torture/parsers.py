@@ -254,7 +254,7 @@ def _saved() -> dict[str, bytes]:
         "beta.json": vc.BetaCalibrator().fit(sim.p, sim.y),
         "grown.json": _grown(),
         "slices.json": vc.slices(sim.y, sim.p, v, draws=19),
-        "audit.json": vc.audit(sim.y, sim.p, v, ladder="none"),
+        "audit.json": _judged(sim, v),
         "collected.json": vc.collect(rows, bins),
         "collected.parquet": vc.collect(rows, bins),
         "monitor.json": monitor,
@@ -262,6 +262,13 @@ def _saved() -> dict[str, bytes]:
     for name, one in made.items():
         one.save(home / name)
     return {name: (home / name).read_bytes() for name in made}
+
+
+def _judged(sim: vc.datasets.Simulation, v: dict[str, object]) -> vc.results.Audit:
+    """Return an audit with its ladder."""
+    found = vc.audit(sim.y, sim.p, v)
+    assert found.ladder is not None
+    return found
 
 
 def _grown() -> vc.VariableCalibrator:
@@ -282,7 +289,7 @@ LOADERS: dict[str, Callable[[Path], object]] = {
     "beta": lambda path: _predict(vc.load(path)),
     "grown": lambda path: _predict(vc.load(path)),
     "slices": lambda path: str(vc.load(path)),
-    "audit": lambda path: str(vc.load(path)),
+    "audit": lambda path: (str(found := vc.load(path)), found.report(), str(found.ladder)),
     "collected": vc.load,
     "monitor": lambda path: str(vc.load(path).status),
 }

@@ -117,3 +117,13 @@ def test_an_audit_of_a_value_that_few_rows_do_not_have_loads_again(rare, tmp_pat
     edges = found["v"].histogram.edges
     assert (np.diff(edges) > 0).all() and edges[0] <= min(rare, 2) and edges[-1] >= max(rare, 2)
     assert loaded(found, tmp_path / "audit.json").to_dict() == found.to_dict()
+
+
+@pytest.mark.parametrize("classes", [("all", "none"), ("", "x")])
+def test_an_audit_of_classes_named_like_its_sides_loads_again(classes, tmp_path):
+    rng = np.random.default_rng(0)
+    p, v = rng.random(600), rng.random(600)
+    y = np.array(classes)[(rng.random(600) < p).astype(int)]
+    found = vc.audit(y, p, {"v": v}, classes=classes)
+    assert not {"", "all"} & set(found.target.sides) and found.row("v").n_bins == 10
+    assert loaded(found, tmp_path / "audit.json").to_dict() == found.to_dict()

@@ -126,8 +126,8 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     label = "" if key == CORRECT else str(evidence.label(key))
     two = len(evidence.classes) == 2
     other = str(evidence.classes[1 - key]) if two else f"not {label}"
-    # "all" is the name of both sides together.
-    names = tuple(f"'{one}'" if one == "all" else one for one in (other, label))
+    # "all" is the name of both sides together in tables, and no name that in places.
+    names = tuple(f"'{one}'" if one in ("", "all") else one for one in (other, label))
     # The interval need not be symmetric: its end towards zero decides.
     reach = overall.gap - overall.low if overall.gap > 0 else overall.high - overall.gap
     z = float(ndtri(0.5 + level / 2)) * abs(overall.gap) / reach if reach > 0 else 0.0

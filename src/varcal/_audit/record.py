@@ -103,7 +103,8 @@ class Target:
         figures = (self.predicted, self.observed, self.gap, self.gap_low, self.gap_high, self.limit)
         if not all(abs(figure) <= LARGEST for figure in figures) or self.events < 0:
             raise ValueError("a figure of a target is missing or too large")
-        if not 0 <= self.limit <= 1 or len(self.sides) not in (0, 2) or "all" in self.sides:
+        named = len({"", "all", *self.sides}) - 2  # those two mean both sides together
+        if not 0 <= self.limit <= 1 or not named == len(self.sides) in (0, 2):
             raise ValueError("the limit or the sides of a target are not valid")
 
     @classmethod
