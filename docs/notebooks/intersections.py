@@ -62,7 +62,7 @@ _ = surface.plot()
 # square:
 
 # %%
-gap = vc.predictable_gap(y, p, X, max_depth=0)
+gap = vc.predictable_gap(y, p, X)
 print(gap)
 
 # %% [markdown]

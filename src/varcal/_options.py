@@ -340,12 +340,11 @@ def or_none(check: Check) -> Check:
     return lambda argument, value: None if value is None else check(argument, value)
 
 
-def of_type(kind: type | Callable[[], type], what: str) -> Check:
-    """Return a check of the type of a value, which a function may name to be imported late."""
+def of_type(kind: type, what: str) -> Check:
+    """Return a check of the type of a value."""
 
     def check(argument: str, value: object) -> object:
-        wanted = kind if isinstance(kind, type) else kind()
-        if not isinstance(value, wanted):
+        if not isinstance(value, kind):
             raise InputError(
                 f"{argument} is a {type(value).__name__}", f"give {what}", argument=argument
             )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from varcal._input.predictions import Predictions
 from varcal._slices.slices_result import Slice, Slices
-from varcal._surfaces.predictable import predictable_of, with_slices
+from varcal._surfaces.predictable import predictable_of
 from varcal._surfaces.predictable_result import PredictableGap
 from varcal._surfaces.rows import Rows
 from varcal._surfaces.surface import surface_of
@@ -49,7 +49,7 @@ class Intersections:
         number = self.predictable
         tested = p_equation(number.p_value)
         what = Strong("Combinations of variables")
-        told = f"{{}}: no gap found that our learners could predict ({tested})."
+        told = f"{{}}: no gap found that boosted trees could predict ({tested})."
         if number.low > 0:
             told = (
                 f"{{}}: at least {points(number.low)} points of gap can be predicted from "
@@ -131,9 +131,7 @@ def intersections_of(
         Seed.
     """
     level = found.level
-    number = predictable_of(
-        rows, keys, level=level, max_depth=found.max_depth, random_state=random_state
-    )
+    number = predictable_of(rows, keys, level=level, random_state=random_state)
     read = Rows(rows, engine, n_all)
     number = replace(number, notes=(read.note,) if read.note else ())
     pair = _worst_pair(found, ranking, [variable.name for variable in rows.variables])
@@ -142,7 +140,7 @@ def intersections_of(
         chosen = tuple(v for name in pair for v in rows.variables if v.name == name)
         both = Rows(replace(rows, variables=chosen), engine, n_all)
         surface = surface_of(both, keys, level=level, random_state=random_state)
-    return Intersections(found, with_slices(number, found), surface, dict(gaps))
+    return Intersections(found, number, surface, dict(gaps))
 
 
 def _worst_pair(found: Slices, ranking: Sequence[AuditRow], known: Sequence[str]) -> list[str]:

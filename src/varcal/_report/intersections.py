@@ -114,8 +114,7 @@ def _notes(found: Intersections) -> list[Sentence]:
         f"{slices.max_depth} were searched in {count(slices.n_searched, 'row')}. Intervals "
         f"({level_text(slices.level)}) and p-values (smallest {p_text(slices.p_value)}) allow for "
         "the search.",
-        f"Predictable gap: boosted trees and slices, learned from past blocks of "
-        f"{number.n_blocks}; p-value {p_text(number.p_learner)}, with that of slices "
+        f"Predictable gap: boosted trees, learned from past blocks of {number.n_blocks}; p-value "
         f"{p_text(number.p_value)}.",
     ]
     if found.surface is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 
 import numpy as np
 
@@ -13,7 +13,6 @@ from varcal._slices.blocks import BlockLaw
 from varcal._slices.cells import Grid
 from varcal._slices.outcomes import Outcomes
 from varcal._slices.search import NOBODY, Rows, Rule, batches, search
-from varcal._text.progress import progress
 
 #: Bytes of residuals that are searched at once; a search needs about six times as much.
 MOST_BYTES = 80_000_000
@@ -95,11 +94,8 @@ def hunt(
     rows: dict[int, Rows] = {}
     rules: dict[int, tuple[Rule, ...]] = {}
     parts = list(batches(len(outcomes.y), 1 + draws, MOST_BYTES))
-    steps = progress(
-        [(key, part) for key in keys for part in parts], "Searching", n_rows=len(outcomes.y)
-    )
     tops: dict[int, list[Floats]] = {key: [] for key in keys}
-    for key, part in steps:
+    for key, part in product(keys, parts):
         rows[key] = rows.get(key) or Rows(grids[key], outcomes.weights(key), *depths)
         found = search(rows[key], outcomes.columns(key, part), kept=int(part.start == 0))
         tops[key].append(found.top)

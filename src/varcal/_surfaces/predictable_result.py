@@ -42,13 +42,10 @@ class PredictableGap:
         other rows; 0 if nothing is. It is an estimate of a lower bound of the true root mean
         square of the gap given these variables and the score.
     low : float
-        Lower limit of `value` at the level; it is above 0 exactly where `p_learner` is below
-        1 − level. The true gap is at least this large in `level` of all samples.
+        Lower limit of `value` at the level; with one claim it is above 0 exactly where `p_value`
+        is below 1 − level. The true gap is at least this large in `level` of all samples.
     p_value : float
-        How likely this would be if the scores were right whatever the variables; with slices it
-        combines their test and that of the learners.
-    p_learner, p_slices : float, float or None
-        The p-value of the learners, and that of the slices if they were given.
+        How likely this would be if the scores were right whatever the variables.
     claim : str
         The claim that the value is about: that with the largest lower limit.
     claims : tuple of ClaimGap
@@ -59,8 +56,6 @@ class PredictableGap:
         Rows, and the blocks into which they were split.
     level : float
         Level of the lower limit.
-    max_depth : int
-        Variables of the slices among the learners at most; 0 if there are none.
     left_out : tuple of (str, str)
         Columns that were left out, with the reason.
     notes : tuple of str
@@ -70,15 +65,12 @@ class PredictableGap:
     value: float
     low: float
     p_value: float
-    p_learner: float
-    p_slices: float | None
     claim: str
     claims: tuple[ClaimGap, ...]
     variables: tuple[str, ...]
     n_rows: int
     n_blocks: int
     level: float
-    max_depth: int
     left_out: tuple[tuple[str, str], ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -99,7 +91,7 @@ class PredictableGap:
             )
         return (
             f"No gap that {names} and the score predict was found ({tested}): "
-            "what our learners find is no more than chance."
+            "what boosted trees find is no more than chance."
         )
 
     def to_dict(self) -> dict[str, Any]:

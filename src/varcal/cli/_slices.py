@@ -78,9 +78,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
         depth, draws = given["max_depth"], given["draws"]
         found = vc.slices(*columns, max_depth=depth, after=after, draws=draws, **settings)
         if given["number"]:
-            # After something is taken off, the search tests another hypothesis.
-            same = found if after is None else None
-            number = vc.predictable_gap(*columns, slices=same, **settings)
+            number = vc.predictable_gap(*columns, **settings)
     if output and output.lower().endswith(".json"):
         found.save(output)
     elif output:
