@@ -465,7 +465,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "_binning.stats:PRIOR_ROWS",
     ),
     "uneven": (
-        "_inference.debias:CENTERED_SHAPE_SHIFT,CENTERED_FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
+        "_inference.debias:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
         "_inference.gap_law:MEHLER_TERMS",
         "_inference.quadratic_forms:LEAST_MODEL,MODEL_ROWS",
         "_binning.stats:PRIOR_ROWS",

@@ -1,13 +1,11 @@
 import json
-import sys
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 
 import varcal as vc
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError
 
 
 def test_columns_add_up_to_the_metric(make_frame, rng):
@@ -35,12 +33,6 @@ def test_columns_add_up_to_the_metric(make_frame, rng):
     assert len(table) == 10
 
 
-def test_of_the_score_itself():
-    table = vc.bin_table([1, 0, 1, 1], [0.9, 0.6, 0.7, 0.8], n_bins=2, event="positive")
-    assert table.variable == "confidence"
-    assert table.columns["bin"] == ["[0.6, 0.75]", "(0.75, 0.9]"]
-
-
 def test_classwise_joint_missing_and_empty_bins():
     y, p = [0, 1, 2, 0], [[0.6, 0.2, 0.2]] * 4
     table = vc.bin_table(
@@ -60,16 +52,6 @@ def test_joint_variables_do_not_hide_a_column_of_the_table(name):
         vc.bin_table(y, p, {"x": [1, 2, 3, 4], name: list("abab")}, event="classwise")
     assert caught.value.hint == "rename the variable"
     assert vc.bin_table(y, p, {name: list("abab")}).columns["n"] == [2, 2]
-
-
-def test_odd_values_of_the_variable():
-    y, p = [0, 1, 1], [0.1, 0.8, 0.7]
-    absent = vc.bin_table(y, p, [np.nan] * 3)
-    assert absent.columns["bin"] == ["missing"] and absent.columns["n"] == [3]
-    assert np.isnan(absent.columns["low"]).all()
-    uneven = vc.bin_table(y, p, [-np.inf, 20.0, np.inf], bins=[18, 25])
-    assert uneven.columns["n"] == [1, 1, 1] and uneven.columns["low"][0] == -np.inf
-    assert uneven.to_dict()["columns"]["high"] == [18.0, 25.0, None]
 
 
 def test_dropped_rows_are_counted():
@@ -92,14 +74,3 @@ def test_intervals_widen_with_the_level_and_narrow_with_n(rng):
     for level in ("a", None, np.array([0.9, 0.95])):
         with pytest.raises(InputError, match="level must lie between 0 and 1"):
             vc.bin_table([0, 1], [0.1, 0.2], [1, 2], level=level)
-
-
-def test_frames_need_their_library(monkeypatch):
-    monkeypatch.setitem(sys.modules, "pandas", None)  # as if it were not installed
-    with pytest.raises(MissingDependencyError, match="pip install pandas"):
-        vc.bin_table([0, 1], [0.1, 0.2], [1, 2]).to_frame()
-
-
-def test_frame_types():
-    data = pl.DataFrame({"y": [0, 1], "p": [0.2, 0.7], "v": [1, 2]})
-    assert isinstance(vc.bin_table("y", "p", "v", data=data).to_frame(), pl.DataFrame)

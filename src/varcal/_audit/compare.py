@@ -27,7 +27,7 @@ from varcal._audit.comparison import (
 from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target
-from varcal._binning.bins import joint_index
+from varcal._binning.bins import NumericBins, joint_index
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, Question
 from varcal._inference.cell_law import law_of_sides
@@ -323,7 +323,8 @@ def _error_row(
     change = figures[1].debiased - figures[0].debiased
     low = high = 0.0
     if one is not base:
-        key = work.settings.keys[[each.name for each in _targets(base)].index(target)]
+        targets = base.judged.targets if base.predictions.variables else (base.target,)
+        key = work.settings.keys[[each.name for each in targets].index(target)]
         low, high = _change_interval(work, base, one, key, variable)
     row = work.row(
         one,
@@ -339,10 +340,6 @@ def _error_row(
         target=target,
         within_noise=figures[1].p_value > 1 - level,
     )
-
-
-def _targets(one: _Set) -> Sequence[Target]:
-    return one.judged.targets if one.predictions.variables else (one.target,)
 
 
 def _average_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
@@ -396,7 +393,8 @@ def _cells(one: _Set, key: int, variable: Variable | None) -> _Cells:
     parts = cell_sums(index, bins.size, side, claim, rows)
     if side is not None and len(parts) == 2:
         index = index + bins.size * side
-    law = law_of_sides(parts, center=variable is not None)
+    ordered = isinstance(bins, NumericBins)
+    law = law_of_sides(parts, center=variable is not None, ordered=ordered)
     return _Cells(index, len(parts) * bins.size, len(parts), claim.score - claim.hit, law)
 
 

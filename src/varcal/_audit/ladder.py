@@ -21,7 +21,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.judge import cell_sums
 from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target
-from varcal._binning.bins import Bins, joint_index
+from varcal._binning.bins import Bins, NumericBins, joint_index
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.debias import debiased, lower_limit, upper_limit
 from varcal._inference.gap_law import GapLaw, plug_in_mean
@@ -33,7 +33,7 @@ from varcal._input.frames import frame_of
 from varcal._input.predictions import Predictions
 from varcal._saved.conform import restored
 from varcal._text.html_tables import Shown
-from varcal._text.numbers import interval, percent, points, signed
+from varcal._text.numbers import difference, interval, percent, points, signed
 from varcal._threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -99,8 +99,6 @@ class Rung:
     better : str
         A higher rung that predicts better by what matters, where this one is surely wrong; or
         empty.
-    n_learned : int
-        The rows that it was learned from.
     """
 
     name: str
@@ -115,7 +113,6 @@ class Rung:
     accuracy: float
     above: bool
     better: str
-    n_learned: int
 
     @property
     def suffices(self) -> bool:
@@ -149,6 +146,8 @@ class Ladder(Shown):
         The rows that the ladder is judged on; the figures of variables are those of one half.
     sampled : bool
         Whether these are a random sample of the audited rows.
+    observed : float
+        The rate with two classes, else 0.
     steps : dict of float
         For "shift" with two classes: the number that is added to the logit.
     after : dict of list
@@ -164,6 +163,7 @@ class Ladder(Shown):
     digits: int
     n_rows: int
     sampled: bool
+    observed: float = 0.0
     steps: dict[str, float] = field(default_factory=dict)
     after: dict[str, list[float]] = field(default_factory=dict)
     places_after: list[float] = field(default_factory=list)
@@ -189,6 +189,10 @@ class Ladder(Shown):
             return RETRAIN
         return best.name
 
+    def shown_average(self, rung: Rung) -> float:
+        """Return the average as texts show it: the difference of the percentages beside it."""
+        return difference(self.observed + rung.average, self.observed, self.digits)
+
     def rung(self, name: str) -> Rung:
         """Return one rung."""
         return next(rung for rung in self.rungs if rung.name == name)
@@ -210,7 +214,7 @@ class Ladder(Shown):
             ends = interval(left.low, left.high, self.digits)
             shown = {
                 "repair": rung.name,
-                "average": signed(rung.average, self.digits),
+                "average": signed(self.shown_average(rung), self.digits),
                 "by score": points(rung.by_score, self.digits),
                 "largest uneven error": f"{points(left.value, self.digits)} ({ends})",
                 "along": along,
@@ -508,7 +512,11 @@ def _figures(
         found.append(_Figure(BY_SCORE, "", by_score, target.limit))
         side = None if key == CORRECT else predicted(rows, key)
         laws = [
-            law_of_sides(cell_sums(where, way.bins[name].size, side, claim, rows), center=True)
+            law_of_sides(
+                cell_sums(where, way.bins[name].size, side, claim, rows),
+                center=True,
+                ordered=isinstance(way.bins[name], NumericBins),
+            )
             for name, where in way.index.items()
         ]
         errors, alpha = LawErrors.of(laws), (1 - way.level) / len(laws)
@@ -620,7 +628,6 @@ def _ladder(
             found.setdefault((one.kind, one.along), []).append(one)
         left = {key: max(several, key=lambda one: one.size).left for key, several in found.items()}
         average, by_score = left[AVERAGE, ""], left[BY_SCORE, ""]
-        n_half = min(len(rows) // 2, _most_learned(rows) if name == VARIABLES else len(rows))
         rungs.append(
             Rung(
                 name=name,
@@ -635,11 +642,11 @@ def _ladder(
                 accuracy=way.mean(losses[name]["accuracy"])[0],
                 above=any(one.is_above for one in figures[name]),
                 better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
-                n_learned=0 if k == 0 else len(rows) if way.two and name != VARIABLES else n_half,
             )
         )
     digits = max(one.digits for one in way.targets)
-    return Ladder(tuple(rungs), min(limits), matters, digits, len(rows), sampled)
+    rate = way.targets[0].observed if way.two else 0.0
+    return Ladder(tuple(rungs), min(limits), matters, digits, len(rows), sampled, rate)
 
 
 def _divergence(p: Floats, q: Floats) -> Floats:

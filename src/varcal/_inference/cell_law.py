@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_zero
+from varcal._binning.bins import NumericBins
 from varcal._binning.stats import PRIOR_ROWS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.error_sums import ErrorSums
@@ -31,17 +33,20 @@ def cell_law(tables: Sequence[BinnedStats], *, center: bool = False) -> GapLaw:
     tables : sequence of BinnedStats
         The table of each side, over the same bins.
     """
-    if tables[0].sums.shape[1] > 1:
-        return law_of_sides([error_sums_by_bucket(stats) for stats in tables], center=center)
-    return law_of_sides([error_sums(stats) for stats in tables], center=center)
+    sums = error_sums_by_bucket if tables[0].sums.shape[1] > 1 else error_sums
+    ordered = isinstance(tables[0].bins, NumericBins)
+    return law_of_sides([sums(stats) for stats in tables], center=center, ordered=ordered)
 
 
-def law_of_sides(parts: Sequence[ErrorSums], *, center: bool = False) -> GapLaw:
+def law_of_sides(
+    parts: Sequence[ErrorSums], *, center: bool = False, ordered: bool = False
+) -> GapLaw:
     """Return the law from the sums of each side, of shape (bins,) or (groups, bins)."""
     sides = len(parts)
     if parts[0].n.ndim > 1:
         about = [_about_mean(part) for part in parts] if center else parts
-        return cluster_law(_joined(about), center=center, sides=sides)
+        law = cluster_law(_joined(about), center=center, sides=sides)
+        return replace(law, ordered=ordered)
     cells = _joined(parts)
     law = GapLaw.from_cells(cells)
     if not center:
@@ -54,6 +59,7 @@ def law_of_sides(parts: Sequence[ErrorSums], *, center: bool = False) -> GapLaw:
         cov=np.diag(ratio_or_zero(spread, cells.weight**2)),
         null_cov=np.diag(ratio_or_zero(null, cells.weight**2)),
         share_cov=law.share_cov,
+        ordered=ordered,
     ).center(sides)
 
 

@@ -7,15 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from varcal._arrays import Floats, ratio_or_zero
+from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._inference.gap_law import GapLaw, plug_in_mean, plug_in_moments
 from varcal._smoothing.critical import student_quantile
 
 #: How many standard errors are added to the absolute gaps to get the shape of the debiased value,
-#: and over how many standard deviations above the null mean it is faded in. The second pair is
-#: for gaps without the overall one, which are never sparse.
+#: and over how many standard deviations above the null mean it is faded in.
 SHAPE_SHIFT, FADE = -0.5, 1.2
-CENTERED_SHAPE_SHIFT, CENTERED_FADE = 0.5, 1.25
+#: Without the overall gap the value fades in from so many standard deviations above the null mean
+#: to one more; what smaller parts add, from the second number on.
+CENTERED_FROM, SMALLER_FROM = 1.2, 1.7
 #: Standard errors by which absolute gaps are shrunk in the sparse shape of the lower limit.
 SPARSE_SHIFT = 2.0
 #: The least absolute gap, in standard errors, in the dense shape of the upper limit.
@@ -36,9 +37,13 @@ def debiased(law: GapLaw) -> Floats:
     Along a shape :math:`r_b \propto (|g_b| - \tfrac12 se_b)_+`, :math:`\sum \pi r = 1`, solve
     :math:`T = \sum_b \pi_b\, \mathrm{E}|\theta r_b + se_b Z|` for :math:`\theta`. The result
     is 0 if the plug-in T is at most its mean :math:`m_0` without a gap, and is faded in above it,
-    :math:`\theta \min(1, (T - m_0) / 1.2 s_0)`. Gaps from which the overall gap was removed are
-    never sparse: for them :math:`r_b \propto |g_b| + \tfrac12 se_b`, faded in over
-    :math:`1.25 s_0`.
+    :math:`\theta \min(1, (T - m_0) / 1.2 s_0)`.
+
+    Once the average is taken off, the truth is often near 0, and most of T is noise. Noise is
+    smaller where gaps are averaged over larger parts (`GapLaw.nested`), and the error over parts is
+    at most that over cells. So :math:`\theta` of the largest parts comes first, with
+    :math:`r_b \propto |g_b|`, and what smaller ones add is faded in by how far their differences
+    from the larger ones exceed noise.
 
     Examples
     --------
@@ -50,14 +55,36 @@ def debiased(law: GapLaw) -> Floats:
     >>> bool(law.value > 0.015), bool(debiased(law) < 0.01)
     (True, True)
     """
-    shift, fade = SHAPE_SHIFT, FADE
     if law.centered:
-        shift, fade = CENTERED_SHAPE_SHIFT, CENTERED_FADE
+        return _nested(law)
+    theta = _size(law, SHAPE_SHIFT)
+    excess, noisy = _excess(law)
+    return np.asarray(np.where(noisy, theta * np.clip(excess / FADE, 0.0, 1.0), law.value))
+
+
+def _nested(law: GapLaw) -> Floats:
+    """Return the debiased error over ever smaller parts, each faded in by its own evidence."""
+    value, before = np.zeros_like(law.value), np.zeros_like(law.cov)
+    noisy = np.zeros(law.value.shape, dtype=bool)
+    for step, means in enumerate(law.nested()):
+        excess, varies = _excess(law.turned(means - before))
+        faded = np.clip(excess - (SMALLER_FROM if step else CENTERED_FROM), 0.0, 1.0)
+        value = value + np.maximum(_size(law.turned(means)) - value, 0.0) * faded
+        noisy, before = noisy | varies, means
+    return np.asarray(np.where(noisy, value, law.value))
+
+
+def _size(law: GapLaw, shift: float = 0.0) -> Floats:
+    """Return the error whose plug-in value is T on average, along the shape of the gaps."""
     shape = _shape(law, np.maximum(np.abs(law.gap) + shift * law.standard_error, 0.0))
-    theta = _solve(lambda t: plug_in_mean(law, shape, t), law.value)
-    mean, sd, _ = plug_in_moments(law, shape, np.zeros((*law.value.shape, 1)))
-    faded = np.clip(ratio_or_zero(law.value - mean[..., 0], fade * sd[..., 0]), 0.0, 1.0)
-    return np.asarray(np.where(sd[..., 0] > 0, theta * faded, law.value))
+    return _solve(lambda theta: plug_in_mean(law, shape, theta), law.value)
+
+
+def _excess(law: GapLaw) -> tuple[Floats, Bools]:
+    """Return by how many standard deviations T exceeds its mean without a gap, if it varies."""
+    flat = np.zeros((*law.value.shape, 1))
+    mean, sd, _ = plug_in_moments(law, np.zeros_like(law.gap), flat)
+    return ratio_or_zero(law.value - mean[..., 0], sd[..., 0]), sd[..., 0] > 0
 
 
 def interval(

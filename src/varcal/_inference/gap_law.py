@@ -54,6 +54,8 @@ class GapLaw:
         that `cov` does not have.
     sides : int
         Cells may be bins within predicted sides: all bins of the first side, then of the next.
+    ordered : bool
+        Whether bins next to each other are neighbours along the variable.
     """
 
     gap: Floats
@@ -65,6 +67,7 @@ class GapLaw:
     df: float = inf
     dependence: float = 1.0
     sides: int = 1
+    ordered: bool = False
 
     @classmethod
     def from_cells(cls, cells: ErrorSums, *, center: bool = False) -> GapLaw:
@@ -137,6 +140,29 @@ class GapLaw:
             centered=True,
             sides=sides,
         )
+
+    def nested(self) -> list[Floats]:
+        """Return matrices that average gaps over ever smaller parts, the last over cells.
+
+        Parts are thirds of an ordered variable or the levels of another, first over both sides,
+        then within each.
+        """
+        size = self.gap.shape[-1] // self.sides
+        place, side = np.tile(np.arange(size), self.sides), np.repeat(np.arange(self.sides), size)
+        part = place * 3 // size if self.ordered else place
+        found: list[Floats] = []
+        known = 0
+        for label in (part, part + size * side, place + size * side):
+            if len(np.unique(label)) > known:
+                known = len(np.unique(label))
+                same = (label[:, None] == label) * 1.0
+                found.append(same * ratio_or_zero(self.share, self.share @ same)[..., None, :])
+        return found
+
+    def turned(self, matrix: Floats) -> GapLaw:
+        """Return the law of the gaps multiplied by a matrix."""
+        cov = matrix @ self.cov @ np.swapaxes(matrix, -1, -2)
+        return replace(self, gap=(matrix @ self.gap[..., None])[..., 0], cov=cov)
 
     def by_side(self, values: Floats) -> Floats:
         """Return values of cells with an axis of sides before that of bins."""

@@ -91,7 +91,7 @@ class LawErrors:
         """Put laws together."""
         alike: dict[tuple[object, ...], list[int]] = {}
         for place, law in enumerate(laws):
-            key = (law.gap.shape[-1], law.df, law.dependence, law.centered, law.sides)
+            key = (law.gap.shape[-1], law.df, law.dependence, law.centered, law.sides, law.ordered)
             alike.setdefault(key, []).append(place)
         stacked = (GapLaw.stack([laws[place] for place in places]) for places in alike.values())
         return cls(tuple(alike.values()), tuple(stacked))

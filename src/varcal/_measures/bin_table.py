@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import Floats, ratio_or_zero
 from varcal._binning.bins import JointBins, NumericBins
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
@@ -162,9 +162,8 @@ def bin_table(
 
     The gap of bin b is :math:`g_b = \text{Conf}_b - \text{Acc}_b` (positive: overconfident). Its
     interval is :math:`g_b \pm z \, \text{se}_b` with the sandwich standard error, shrunk towards
-    the standard error under calibration with the weight of five rows. This makes intervals of
-    small bins more stable, but with about ten rows and scores near 0 or 1 their coverage is still
-    below `level`.
+    the standard error under calibration with the weight of five rows. With fewer than 20 events or
+    non-events it is widened to the exact interval of the rate (Clopper and Pearson).
 
     Parameters
     ----------
@@ -190,7 +189,7 @@ def bin_table(
     >>> vc.bin_table([1, 1, 1, 0], [0.9, 0.8, 0.7, 0.6], ["a", "a", "b", "b"])
     v · event correct · 4 rows
     bin  n  share  predicted  observed      gap  gap_low  gap_high
-    a    2  0.500     0.8500    1.0000  -0.1500  -0.5991    0.2991
+    a    2  0.500     0.8500    1.0000  -0.1500  -0.5991    0.6919
     b    2  0.500     0.6500    0.5000   0.1500  -0.5498    0.8498
     """
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
@@ -207,12 +206,17 @@ def bin_table(
     )
     from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
 
+    from varcal._inference.gap_law import gap_interval  # noqa: PLC0415
+
     columns: dict[str, list[Any]] = {}
     for key in evidence.keys(event, pos_label):
         stats = evidence.table(key)
         reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
         label = {"class": [evidence.label(key)] * stats.bins.size} if event == "classwise" else {}
-        for name, values in (label | bin_columns(stats, reach)).items():
+        rows = ratio_or_zero(stats.total("weight") ** 2, stats.total("weight2"))
+        low, high = gap_interval(stats.gap, reach, rows, stats.accuracy, level)
+        ends = {"gap_low": low.tolist(), "gap_high": high.tolist()}
+        for name, values in (label | bin_columns(stats, reach) | ends).items():
             columns.setdefault(name, []).extend(values)
     return _table(columns, stats, event, level, evidence)
 
