@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 
 import varcal as vc
@@ -173,6 +174,16 @@ def test_more_classes_have_a_target_each():
     assert found.target.sides == () and found.targets[row.target].sides[0].startswith("not ")
 
 
+def test_rare_levels_of_protected_columns_are_not_pooled(rng):
+    levels = np.repeat(["most", "few", "fewer"], [2000, 6, 4])
+    p = rng.random(levels.size)
+    rows = pd.DataFrame({"of": levels, "p": p, "y": rng.random(levels.size) < p})
+    for data in (rows, pl.from_pandas(rows).lazy()):
+        found = vc.audit("y", "p", data=data, protected="of", ladder="none").row("of").table
+        assert found.columns["bin"][:3] == ["few", "fewer", "most"]
+        assert found.columns["n"][:3] == [6, 4, 2000]
+
+
 def test_protected_columns():
     found = audits.found("fine")
     assert found.protected == ("plan",)
@@ -336,7 +347,8 @@ def test_what_is_left_out_is_noted(rng):
     found = quick(y, rng.random(n), X, unlabelled="drop", sample_weight=rng.random(n))
     assert found.n_dropped == 5 and found.left_out == (("gone", "every value is missing"),)
     assert found.notes[0] == "5 rows without an outcome were left out."
-    assert found.notes[1] == "Missing values of v are in a bin of their own."
+    assert found.notes[1].startswith("Rows are weighted: ")
+    assert found.notes[2] == "Missing values of v are in a bin of their own."
     assert found.rows[0].missing == pytest.approx(0.1, abs=0.04)
     weight = np.repeat([0.0, 1.0], n // 2)
     rows = {"y": y, "p": rng.random(n), "w": weight, "gone": np.where(weight == 0, 1.0, np.nan)}
@@ -386,15 +398,3 @@ def test_multiplicity_is_that_of_statsmodels(rng):
     p = rng.random(40) ** 3
     np.testing.assert_allclose(holm(p), multipletests(p, method="holm")[1])
     np.testing.assert_allclose(benjamini_hochberg(p), multipletests(p, method="fdr_bh")[1])
-
-
-def test_progress_bar_only_on_a_terminal(monkeypatch, capsys):
-    import sys
-
-    from varcal._text.progress import progress
-
-    assert list(progress([1, 2], "Auditing", n_rows=10**7)) == [1, 2]
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    assert list(progress([1, 2], "Auditing", n_rows=10)) == [1, 2]
-    assert not capsys.readouterr().err
-    assert list(progress([1, 2], "Auditing", n_rows=10**7)) == [1, 2]

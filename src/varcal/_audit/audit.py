@@ -29,6 +29,7 @@ from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import measure_and_test
 from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
 from varcal._slices.slices import slices as search
+from varcal._text.numbers import count
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
@@ -126,7 +127,8 @@ def audit(
         of variables stricter. Columns that cannot be variables, such as lists, are left out, too,
         and raise an error if they are named.
     protected : str or sequence of str
-        Variables that a repair may not read. Reports show all their levels, evidence or not.
+        Variables that a repair may not read. Reports show all their levels, evidence or not;
+        rare ones, which share a bin otherwise, have bins of their own.
     ladder : {"all", "score", "none"}
         The repairs that ``audit.ladder`` judges when it is first asked for: all, only those that
         need the score alone (fast), or none.
@@ -156,7 +158,8 @@ def audit(
         raise InputError(
             "limit and relative_limit are both given", "give one of them", argument="limit"
         )
-    question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
+    kept = (protected,) if isinstance(protected, str) else tuple(dict.fromkeys(protected))
+    question = Question.of_audit(n_bins, binning, bins, edges, pos_label, whole=kept)
     how: dict[str, Any] = {
         "data": data,
         "classes": classes,
@@ -187,7 +190,6 @@ def audit(
         raise all_left_out(left_out)
     keys = tuple(evidence.audit_keys(pos_label))
     # A repair reads no column that was left out, protected or not.
-    kept = [protected] if isinstance(protected, str) else list(dict.fromkeys(protected))
     for name in kept:
         if name not in known:
             raise InputError.no_column(str(name), known, "protected")
@@ -311,7 +313,12 @@ def _notes(
     if keys == (CORRECT,):
         notes.append("Only the top class is judged: the single classes were not collected.")
     if evidence.n_dropped:
-        notes.append(f"{evidence.n_dropped:,} rows without an outcome were left out.")
+        were = "was" if evidence.n_dropped == 1 else "were"
+        notes.append(f"{count(evidence.n_dropped, 'row')} without an outcome {were} left out.")
+    columns = judged.rows[0].table.columns
+    bins = zip(columns["n"], columns["share"], columns["side"], strict=True)
+    if any(abs(n / evidence.n_rows - share) > 1e-9 for n, share, side in bins if side == "all"):
+        notes.append("Rows are weighted: so are says, happens, shares and errors, not row counts.")
     gaps = [row.variable for row in judged.rows if row.missing > 0]
     if gaps:
         shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")

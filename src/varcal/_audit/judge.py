@@ -40,7 +40,6 @@ from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
 from varcal._measures.bin_table import BinTable, bin_columns, table_of
 from varcal._measures.estimate import measure_and_test, overall_gap
-from varcal._text.progress import progress
 
 #: Variables that are measured together.
 BLOCK = 64
@@ -100,8 +99,7 @@ def judge(evidence: Evidence, names: Sequence[str], settings: Settings) -> Judge
     measured = chain.from_iterable(
         _measured(evidence, block, targets, settings, len(names)) for block in blocks
     )
-    steps = progress(names, "Auditing", n_rows=evidence.n_rows)
-    found = [one for _, one in zip(steps, measured, strict=True)]
+    found = list(measured)
     rows = _ranked(found, {one.name: one.limit for one in targets.values()}, settings.level)
     parts = {one.row.variable: one for one in found}
     bins = {name: one.whole.bins for name, one in parts.items()}
@@ -312,7 +310,8 @@ def _found(
     )
     clearest = places.clearest()
     other = None if clearest is None else places.clearest(apart_from=clearest)
-    parts = tuple(part for part in (clearest, other) if part is not None)
+    named = (part for part in (clearest, other) if part is not None)
+    parts = tuple(sorted(named, key=lambda part: not part.place.is_sure))
     row = AuditRow(
         variable=whole.name,
         kind=whole.kind,

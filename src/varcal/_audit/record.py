@@ -68,7 +68,7 @@ class Target:
     score : BinTable
         These bins.
     events : int
-        Rows of the rarer outcome.
+        Rows of the rarer outcome; with weights, what the weighted rate gives.
     limit, limit_reason : float, str
         The error that matters, and why.
     """

@@ -25,6 +25,7 @@ from varcal._audit.decision import (
 )
 from varcal._audit.ladder import AS_IT_IS, CURVE, RETRAIN, SHIFT, VARIABLES, Ladder, Rung
 from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target
+from varcal._text.gaps import CONFIDENCE, RISK, gap_side
 from varcal._text.numbers import (
     count,
     decimals,
@@ -198,18 +199,13 @@ def name_of(target: Target, *, capital: bool = False) -> Sentence:
     return Sentence.of(Named(cut(target.name)))
 
 
-def sides_of(target: str) -> tuple[str, str]:
-    """Return what gaps above and below zero are called."""
-    return ("too sure", "not sure enough") if target == TOP_CLASS else ("too high", "too low")
-
-
 def side_of(gap: float, target: str = "") -> str:
     """Name the sign of a gap: too high, too low; of the predicted class too sure, not sure enough.
 
     >>> side_of(0.1), side_of(-0.1), side_of(0.1, "top class")
     ('too high', 'too low', 'too sure')
     """
-    return sides_of(target)[gap <= 0]
+    return gap_side(gap, CONFIDENCE if target == TOP_CLASS else RISK)
 
 
 def place_name(place: Place) -> Sentence:
@@ -398,21 +394,22 @@ class _Writer:
         if self.advice == RETRAIN:
             return "No repair that was tried predicts unseen rows better by an amount that matters."
         rung = self.ladder.rung(self.advice)
-        name, left = rung.worst
+        name, most = rung.worst
+        left, is_shown = rung.uneven[name], most.low > 0
         size = f"{self.points(left.value)} points along {{}}"
         size += f" ({interval(left.low, left.high, self.digits)})"
         if self.advice == VARIABLES:
             curve = self.ladder.rung(CURVE).worst[1].value
             text = f"A score curve leaves {self.points(curve)}; a repair by variables leaves "
-            text += size if left.low > 0 else "none that can be told from chance"
+            text += size if is_shown else "none that can be told from chance"
         else:
             text = "A curve of the score"
             if self.advice == SHIFT:
                 text = "One number added to every score (a shift)"
             text += " corrects that; " if not self.above or rung.suffices else " helps; "
             rest = "along variables, no error can then be told from chance"
-            text += f"{size} are left" if left.low > 0 else rest
-        if left.low > 0 and state_of(left.low, left.high, self.target.limit) == MAY_BE:
+            text += f"{size} are left" if is_shown else rest
+        if is_shown and state_of(left.low, left.high, self.target.limit) == MAY_BE:
             text += f", which may be above the limit of {self.limit}"
         if rung.by_score_low > 0 and rung.by_score > self.target.limit:
             text += f"; by score it is off by {self.points(rung.by_score)}"
@@ -505,7 +502,7 @@ class _Writer:
             low=low,
             high=high,
             sure=low > 0 or high < 0,
-            words=sides_of(target),
+            words=(side_of(1.0, target), side_of(-1.0, target)),
             after=after,
             events=n * one.observed,
             expected=n * one.predicted,
@@ -523,8 +520,9 @@ class _Writer:
         return tuple(self.step(rung) for rung in (self.ladder.rungs if self.ladder else ()))
 
     def step(self, rung: Rung) -> Step:
-        name, left = rung.worst
-        limit = self.ladder.limit if self.ladder is not None else self.target.limit
+        assert self.ladder is not None
+        (name, left), limit = rung.worst, self.ladder.limit
+        average = self.ladder.shown_average(rung)
 
         def figure(value: float, low: float, high: float, *, signed: bool = False) -> Figure:
             return Figure(value, low, high, state_of(low, high, limit), signed)
@@ -535,9 +533,6 @@ class _Writer:
         ]
         if rung.name == AS_IT_IS:
             verdicts = [row.verdict for row in self.audit.rows]
-        average = rung.average
-        if rung.name == AS_IT_IS and len(self.audit.targets) == 1:
-            average = difference(self.target.predicted, self.target.observed, self.digits)
         return Step(
             name=rung.name,
             about=REPAIRS[rung.name],
@@ -572,6 +567,8 @@ class _Writer:
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
         rows = f"Judged on{sample} {count(self.ladder.n_rows, 'row')} that did not fit each repair"
+        if len(self.audit.targets) > 1:
+            rows += "; figures are those of the class that is worst beside its limit"
         if self.audit.verdict not in (REPAIR, WATCH):
             return Sentence.of(f"{rows}.")
         rule = (
@@ -606,9 +603,11 @@ class _Writer:
                 gate("Then audit again"),
             )
         title = "Until it is repaired" if verdict == REPAIR else "Use it with care"
+        sure = any(max(one.low, -one.high) > self.target.limit for one in self.audit.places)
         care = (
-            f"Nothing is surely off by more than {limit} points, but single groups may be: look at "
-            "their tables before you rely on them."
+            f"No average, score or variable is surely off by more than {limit} points, but "
+            f"{'some' if sure else 'single'} groups {'are' if sure else 'may be'}: look at their "
+            "tables before you rely on them."
         )
         first = self.until() if verdict == REPAIR else Sentence.of(care)
         todo = Todo(title, Sentence.of(first, self.search()))

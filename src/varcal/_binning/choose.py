@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -68,6 +68,7 @@ def choose_bins(
     binning: str = "quantile",
     bins: object = None,
     edges: str | None = None,
+    whole: Collection[str] = (),
 ) -> Bins:
     """Choose bins for one variable, or joint bins for several.
 
@@ -84,6 +85,8 @@ def choose_bins(
         Cut points: a sequence for a single variable, or a dict by name.
     edges : {"exact", "sampled"}, optional
         Quantiles of all rows, which is the default, or of a random sample of many rows.
+    whole : collection of str
+        Variables whose rare levels are not pooled.
     """
     check_cut_names(bins, variables)
     if len(variables) > MOST_JOINT:
@@ -92,7 +95,8 @@ def choose_bins(
             "give fewer columns; audit() judges each of many",
             argument="v",
         )
-    parts = tuple(fine_bins(variable, n_bins, binning, bins, edges)[0] for variable in variables)
+    how = (n_bins, binning, bins, edges, whole)
+    parts = tuple(fine_bins(variable, *how)[0] for variable in variables)
     return parts[0] if len(parts) == 1 else JointBins(parts)
 
 
@@ -102,6 +106,7 @@ def fine_bins(
     binning: str = "quantile",
     bins: object = None,
     edges: str | None = None,
+    whole: Collection[str] = (),
     *,
     n_fine: int = 0,
     summary: ArraySummary | None = None,
@@ -141,7 +146,8 @@ def fine_bins(
         present = variable.values[variable.values >= 0]
         by_level = np.bincount(present, minlength=len(variable.levels))
         counts = by_level, len(variable) - len(present)
-    levels = level_bins(variable, *counts, rare=1 / (RARE_LEVEL * n_bins))
+    rare = 0.0 if variable.name in whole else 1 / (RARE_LEVEL * n_bins)
+    levels = level_bins(variable, *counts, rare=rare)
     return levels, levels
 
 

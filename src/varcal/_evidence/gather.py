@@ -167,6 +167,7 @@ def _of_collected(
     own = vars(plan.roles) | {
         "bins": None,
         "edges": None,
+        "whole": options.get("whole"),
         "n_bins": plan.n_bins,
         "binning": str(binning),
         "pos_label": collected.pos_label,

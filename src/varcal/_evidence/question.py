@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 from varcal._input.events import audit_keys, claim_keys, collected_keys
 
@@ -41,6 +41,7 @@ class BinOptions(TypedDict):
     binning: str
     bins: object
     edges: str | None
+    whole: NotRequired[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
@@ -76,10 +77,16 @@ class Question:
 
     @classmethod
     def of_audit(
-        cls, n_bins: int, binning: str, bins: object, edges: str | None, pos_label: Hashable
+        cls,
+        n_bins: int,
+        binning: str,
+        bins: object,
+        edges: str | None,
+        pos_label: Hashable,
+        whole: tuple[str, ...] = (),
     ) -> Question:
         """Return what audits and comparisons ask: classes by predicted side, and the score."""
-        options = BinOptions(n_bins=n_bins, binning=binning, bins=bins, edges=edges)
+        options = BinOptions(n_bins=n_bins, binning=binning, bins=bins, edges=edges, whole=whole)
         plain = BinOptions(n_bins=n_bins, binning="quantile", bins=None, edges=edges)
         return cls(options, AUDIT, pos_label, sided=True, score=plain)
 

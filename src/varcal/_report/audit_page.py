@@ -235,7 +235,7 @@ def _sums(row: AuditRow, tables: dict[str, list[dict[str, Any]]], digits: int) -
     error, uneven = row.error, row.uneven
     return filled(
         f"Over the {cells} {what}: error = sum of share × |difference| = "
-        f"{points(error.value, digits)} points; uneven error = the same after {{}} is taken off "
+        f"{points(error.value, digits)} points; uneven error = the same with {{}} taken off "
         f"every cell = {points(uneven.value, digits)}. Chance alone makes such sums too large; "
         f"corrected for that they are {points(error.debiased, digits)} and "
         f"{points(uneven.debiased, digits)}, the figures used above.",
@@ -278,8 +278,8 @@ _SURE = (
 _UNEVEN = (
     "Mean |says − happens| over the cells of a variable after the average gap of each predicted "
     "side is taken off, corrected for chance. Cells are the bins of the variable within each "
-    "predicted side: those with a probability above one half, and the others. It is about the bins "
-    "shown: errors that cancel inside a bin do not show."
+    "predicted side: those predicted so (with two classes a probability above one half), and the "
+    "others. It is about the bins shown: errors that cancel inside a bin do not show."
 )
 _SURELY = (
     "The whole {} interval lies above the limit, or on both sides of it. Intervals of variables "
@@ -310,9 +310,8 @@ def _words(audit: Audit) -> list[tuple[str, Sentence | str]]:
 
 
 def _notes(audit: Audit) -> list[Sentence]:
-    lost = f"{count(audit.n_dropped, 'row')} without an outcome were left out."
-    rows = f"{count(audit.n_rows, 'row')} with a known outcome; "
-    notes = [Sentence.of(rows, lost if audit.n_dropped else "none was left out.")]
+    rows = f"{count(audit.n_rows, 'row')} with a known outcome"
+    notes = [Sentence.of(rows, "." if audit.n_dropped else "; none was left out.")]
     notes += [
         filled("Not audited: {} ({}).", Named(cut(name)), reason) for name, reason in audit.left_out
     ]
@@ -334,8 +333,8 @@ def _method(audit: Audit) -> list[str]:
         "errors and of groups hold for all of them at once; those of single bins for each alone.",
         "Errors are debiased: noise alone makes |says − happens| positive.",
         "Ladder: shift and score curve are fitted in five folds, every row judged by a fit that "
-        "has not seen it; variables are learned from one half of the rows and judged by the "
-        "other, for which log-losses are shown.",
+        "has not seen it; variables are learned from each half of the rows for the other. Their "
+        "log-loss is that of all rows, their other figures are those of one half.",
         "Error over bins of a variable: Kelly and Smyth (2023).",
     ]
     if audit.grouped:

@@ -16,6 +16,7 @@ from varcal._text.numbers import (
     level_text,
     percent,
     points,
+    ratio_text,
     signed,
 )
 from varcal._text.sentences import Code, Sentence, short
@@ -109,7 +110,7 @@ def _group(one: Group, screen: Screen) -> list[str]:
     line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits, one.words):14}"
     after = "" if one.after is None else _off(one.after, digits, one.words)
     if screen.rare:
-        after = f"{one.events / one.expected:.1f}x" if one.expected else "–"
+        after = ratio_text(one.events, one.expected) + "x" * bool(one.expected)
         after += "" if one.after is None else f"{signed(one.after, digits):>8}"
     line += f"{after:>{WIDTH - len(line)}}"
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
@@ -135,8 +136,9 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
 def _step(one: Step, digits: int, many: int) -> str:
     name = f"{'>' if one.advised else ' '} {one.name:16}"
     uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    name += f"{_figure(one.average, digits):9}{_figure(one.by_score, digits):10}"
-    return f"{name}{uneven:21}{f'{one.n_above} of {many}':>12}{one.log_loss:>10.4f}"
+    name += f"{f'{_figure(one.average, digits):8} {_figure(one.by_score, digits)}':19}"
+    above = f"{one.n_above} of {many}"
+    return f"{name}{uneven}{above:>{33 - len(uneven)}}{one.log_loss:>10.4f}"
 
 
 def _pair(one: Figure | AuditRow, digits: int) -> str:

@@ -45,7 +45,7 @@ def comparison_markdown(found: Comparison, title: str) -> str:
 def _context(found: Comparison, title: str) -> dict[str, Any]:
     figures = [(_name(*figure), rows) for figure, rows in found.by_figure.items()]
     along = [(rows[0].variable, rows) for _, rows in figures if rows[0].variable]
-    along.sort(key=lambda one: (not _is_worse(one[1]), -one[1][0].value))
+    along.sort(key=lambda one: (all(row.verdict != MADE_WORSE for row in one[1]), -one[1][0].value))
     ends = [end for _, rows in along for row in rows for end in (row.high, row.noise_floor)]
     return {
         "title": title,
@@ -64,10 +64,6 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "change": metric_change,
         "about": about(_notes(found), _method(found)),
     }
-
-
-def _is_worse(rows: list[ComparisonRow]) -> bool:
-    return any(row.verdict == MADE_WORSE for row in rows)
 
 
 def _name(metric: str, variable: str) -> Sentence:

@@ -19,18 +19,8 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup, escape
 
 from varcal._report.svg import clean, rates_axis
+from varcal._text import numbers
 from varcal._text.gaps import gap_mark
-from varcal._text.numbers import (
-    count,
-    interval,
-    level_text,
-    limit_text,
-    p_text,
-    percent,
-    points,
-    share_text,
-    signed,
-)
 from varcal._text.sentences import Code, Named, Sentence, Strong, cut
 from varcal._version import __version__
 
@@ -38,7 +28,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 #: What templates write numbers with.
-_FILTERS = (points, signed, percent, interval, count, level_text, limit_text, p_text, share_text)
+_FILTERS = "points signed percent interval count level_text limit_text p_text ratio_text share_text"
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:@>-])")
 _BREAKS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
 
@@ -65,7 +55,7 @@ def _environments() -> tuple[Environment, Environment]:
         finalize=as_html,
     )
     pages.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    pages.filters |= {one.__name__: one for one in _FILTERS}
+    pages.filters |= {name: getattr(numbers, name) for name in _FILTERS.split()}
     pages.filters |= {"named": named, "plain": str, "mark": gap_mark}
     assets = files("varcal._report").joinpath("assets")
     style, script = (

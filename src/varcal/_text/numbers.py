@@ -144,6 +144,16 @@ def share_text(value: float) -> str:
     return f"{100 * value:.0f}%" if value >= 0.0095 else f"{100 * value:.1f}%"
 
 
+def ratio_text(events: float, expected: float) -> str:
+    """Write observed over expected events, so that a small ratio does not look like none.
+
+    >>> ratio_text(133, 82), ratio_text(133, 4297), ratio_text(0, 5), ratio_text(3, 0)
+    ('1.6', '0.03', '0.0', '–')
+    """
+    ratio = events / expected if expected else float("nan")
+    return decimals(ratio, 1 if ratio >= 0.1 or not ratio else 2)
+
+
 def short_number(value: float) -> str:
     """Write a value of a variable with four digits, or as a whole number from 10,000 on.
 

@@ -167,8 +167,8 @@ def gate_lines(found: Audit, made: Sequence[Outcome]) -> list[str]:
     lines = [gate_line(one) for one in made]
     if made and all(one.passed for one in made) and found.verdict == REPAIR:
         lines.append(
-            "WARNING  the verdict is repair, and the gates that were set do not look at what is "
-            "wrong; --gate does"
+            "WARNING  the verdict is repair, and the gates that were set allow that; --gate "
+            "does not"
         )
     return lines
 
