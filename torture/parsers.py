@@ -7,9 +7,7 @@ else is a failure. Targets with `bytes` in their name also take bytes, for guide
 from __future__ import annotations
 
 import gzip
-import hashlib
 import io
-import json
 import os
 import tempfile
 from collections.abc import Callable
@@ -17,7 +15,6 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from random import Random
-from typing import Any
 
 import click
 import numpy as np
@@ -25,7 +22,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import varcal as vc
+from torture.forged_files import forged
 from torture.mutate import TOKENS, mutated, text
+from torture.saved_results import SavedResult, saved_results
 from varcal.cli import main
 from varcal.exceptions import InputError
 
@@ -238,116 +237,36 @@ def date_texts(random: Random) -> None:
 
 
 @cache
-def _saved() -> dict[str, bytes]:
+def _saved() -> list[SavedResult]:
     """Return a saved file of every kind."""
-    home = folder()
+    return list(saved_results(folder()))
+
+
+@cache
+def _collected() -> bytes:
+    """Return collected sums as a Parquet file."""
     sim = vc.datasets.make_gap(200, random_state=0)
-    rows = {"y": sim.y, "p": sim.p, "age": sim.v, "sex": np.where(sim.v < 0.5, "f", "m")}
-    v = {"age": sim.v, "sex": rows["sex"]}
-    bins = vc.make_bins("y", "p", data=rows, n_bins=4)
-    watched = vc.make_bins("y", "p", data=rows, monitor=0.1)
-    monitor = vc.Monitor(watched)
-    monitor.update(rows, id=1)
-    made = {
-        "variable.json": vc.VariableCalibrator().fit(sim.p, sim.y, v),
-        "tree.json": vc.TreeCalibrator().fit(sim.p, sim.y, v),
-        "beta.json": vc.BetaCalibrator().fit(sim.p, sim.y),
-        "grown.json": _grown(),
-        "slices.json": vc.slices(sim.y, sim.p, v, draws=19),
-        "audit.json": _judged(sim, v),
-        "collected.json": vc.collect(rows, bins),
-        "collected.parquet": vc.collect(rows, bins),
-        "monitor.json": monitor,
-    }
-    for name, one in made.items():
-        one.save(home / name)
-    return {name: (home / name).read_bytes() for name in made}
-
-
-def _judged(sim: vc.datasets.Simulation, v: dict[str, object]) -> vc.results.Audit:
-    """Return an audit with its ladder."""
-    found = vc.audit(sim.y, sim.p, v)
-    assert found.ladder is not None
-    return found
-
-
-def _grown() -> vc.VariableCalibrator:
-    """Return a calibrator with tables of pairs and trees."""
-    rng = np.random.default_rng(0)
-    age, sex = rng.uniform(size=4000), rng.choice(["f", "m"], 4000)
-    p = rng.uniform(0.1, 0.9, 4000)
-    wrong = np.where((age < 0.5) == (sex == "f"), 0.3, -0.3)
-    y = (rng.uniform(size=4000) < np.clip(p + wrong, 0, 1)).astype(int)
-    fitted = vc.VariableCalibrator().fit(p, y, {"age": age, "sex": sex})
-    assert fitted.model_.growth is not None
-    return fitted
-
-
-LOADERS: dict[str, Callable[[Path], object]] = {
-    "variable": lambda path: _predict(vc.load(path)),
-    "tree": lambda path: _predict(vc.load(path)),
-    "beta": lambda path: _predict(vc.load(path)),
-    "grown": lambda path: _predict(vc.load(path)),
-    "slices": lambda path: str(vc.load(path)),
-    "audit": lambda path: (str(found := vc.load(path)), found.report(), str(found.ladder)),
-    "collected": vc.load,
-    "monitor": lambda path: str(vc.load(path).status),
-}
-
-
-def _predict(calibrator: object) -> None:
-    variables = {"age": [0.1, 0.9, np.nan], "sex": ["f", "m", None]}
-    v = variables if getattr(calibrator, "schema_", None) is not None else None
-    q = calibrator.predict_proba([0.2, 0.5, 1.0], v)  # type: ignore[attr-defined]
-    assert np.isfinite(q).all() and (q >= 0).all() and (q <= 1).all()
+    rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+    vc.collect(rows, vc.make_bins("y", "p", data=rows, n_bins=4)).save(folder() / "sums.parquet")
+    return (folder() / "sums.parquet").read_bytes()
 
 
 def saved_file(random: Random) -> None:
     """Load a forged file of every saved kind, and use what was loaded."""
-    name = random.choice(sorted(_saved()))
-    base = _saved()[name]
+    one = random.choice(_saved())
     # Half of the forgeries keep the form of the document, change a value in it, and seal it anew.
-    forged = _value_changed(random, base) if random.random() < 0.5 else mutated(random, base)
-    path = folder() / f"forged-{name}"
-    path.write_bytes(forged)
-    LOADERS[Path(name).stem](path)
+    if random.random() < 0.5:
+        one.path.write_bytes(forged(one.text, random)[1])
+    else:
+        one.path.write_bytes(mutated(random, one.text.encode()))
+    one.use(one.load(one.path))
 
 
-VALUES = [
-    *(None, True, 0, -1, 1, 2**31, 2**63, 10**30, 0.5, 1e308, -1e-320, "", "x", "Infinity"),
-    *([], [[]], [0, 16000, 16000], {}, {"x": 1}, [None] * 3, "AAAA", "🙂"),
-]
-
-
-def _value_changed(random: Random, base: bytes) -> bytes:
-    try:
-        document = json.loads(base)
-    except ValueError:
-        return mutated(random, base)
-    place = document
-    while True:
-        keys = list(place) if isinstance(place, dict) else range(len(place))
-        if not keys:
-            return _sealed(document)
-        key = random.choice(list(keys))
-        if isinstance(place[key], dict | list) and random.random() < 0.85:
-            place = place[key]
-            continue
-        if random.random() < 0.15:
-            del place[key]
-        else:
-            place[key] = random.choice(VALUES)
-        return _sealed(document)
-
-
-def _sealed(document: dict[str, Any]) -> bytes:
-    """Return a file whose checksum matches, which anyone can compute."""
-    if not isinstance(document, dict):
-        return json.dumps(document).encode()
-    rest = {name: value for name, value in document.items() if name != "sha256"}
-    packed = json.dumps(rest, ensure_ascii=False, separators=(",", ":")).encode()
-    sealed = document | {"sha256": hashlib.sha256(packed).hexdigest()}
-    return json.dumps(sealed, ensure_ascii=False, separators=(",", ":")).encode()
+def saved_parquet(random: Random) -> None:
+    """Load forged Parquet files of collected sums."""
+    path = folder() / "forged.parquet"
+    path.write_bytes(mutated(random, _collected()))
+    vc.ece(vc.load(path))
 
 
 def path_text(random: Random) -> None:
@@ -371,7 +290,8 @@ TARGETS: dict[str, tuple[Target, int]] = {
     "text files": (text_file, 100),
     "Arrow files": (arrow, 40),
     "Parquet files": (parquet_file, 25),
-    "saved files": (saved_file, 25),
+    "saved files": (saved_file, 5),
+    "saved Parquet files": (saved_parquet, 5),
     "paths": (path_text, 40),
     "column names": (column_names, 2),
     "parameters": (parameter_text, 3),

@@ -78,7 +78,6 @@ SPECIAL = {
     "audit_estimator": {"X": X, "y": Y},
     "load": {"path": "calibrator.json"},
     "slices": {"draws": 19, "max_depth": 1},
-    "predictable_gap": {"max_depth": 0},
     "apply": {"out": "calibrated.csv", "p": "p"},
     "Audit.report": {"path": "report.html"},
     "Comparison.report": {"path": "report.html"},

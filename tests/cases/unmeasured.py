@@ -1,4 +1,4 @@
-"""The environment of processes that are interrupted, without the measuring of coverage.
+"""The environment of processes that are interrupted or slow, without the measuring of coverage.
 
 coverage.py holds a lock while it notes the first line of a function. A signal in that moment leaves
 it locked, and the process then waits for ever.

@@ -8,21 +8,22 @@ import json
 import os
 import tracemalloc
 import warnings
-from itertools import chain
+from random import Random
 
 import numpy as np
 import pytest
 
 import varcal as vc
-from cases.forged_files import at, broken_bytes, forged
-from cases.saved_results import rows, saved_results
+from torture.forged_files import at, forged, sealed
+from torture.mutate import mutated
+from torture.saved_results import rows, saved_results
 from varcal._saved import document
-from varcal._saved.document import BrokenError, checksum, parsed
+from varcal._saved.document import BrokenError, parsed
 from varcal._saved.load import load_kind
 from varcal.exceptions import InputError, VarcalError
 
 # Of each kind of file; `make torture` forges thousands of each.
-TIMES = 20
+TIMES = 12
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,9 @@ def outcome(one, data):
 def attack(saved, seed):
     counts, problems = {}, []
     for one in saved.values():
-        files = chain(forged(one.text, TIMES, seed), broken_bytes(one.text, TIMES // 4, seed))
+        rng = Random(f"{one.name} {seed}")
+        files = [forged(one.text, rng) for _ in range(TIMES)]
+        files += [("bytes", mutated(rng, one.text.encode())) for _ in range(TIMES // 4)]
         for done, data in files:
             try:
                 found = outcome(one, data)
@@ -64,7 +67,7 @@ def attack(saved, seed):
 def test_forged_files_are_refused_or_work(saved):
     counts, problems = attack(saved, seed=20)
     assert not problems, "\n".join(problems)
-    assert sum(counts.values()) == 25 * len(saved)
+    assert sum(counts.values()) == (TIMES + 3) * len(saved)
     assert counts["refused"] > 4 * counts["used"] > 0
 
 
@@ -85,8 +88,7 @@ def test_an_array_takes_no_more_memory_than_its_bytes(saved):
     for shape in ([0, 16_000, 16_000], [16_000, 16_000], [10**12], [1] * 40, [-1], [2.0], ["x"]):
         changed = json.loads(one.text)
         changed["arrays"][0] = entry | {"shape": shape}
-        changed |= {"sha256": checksum(changed)}
-        one.path.write_text(json.dumps(changed))
+        one.path.write_bytes(sealed(changed))
         tracemalloc.start()
         with pytest.raises(InputError, match="is not a saved calibrator"):
             vc.load(one.path)
@@ -140,8 +142,7 @@ def test_a_probability_from_a_file_is_checked_when_it_is_given(tmp_path):
     changed = json.loads(path.read_text())
     values = changed["calibrator"]["state"]["maps_"][0]["fields"]["values"]["data"]
     values[20] = 7.0
-    changed |= {"sha256": checksum(changed)}
-    path.write_text(json.dumps(changed))
+    path.write_bytes(sealed(changed))
     again = vc.load(path)
     assert again.read_from_file
     again.predict_proba([0.1])
@@ -149,6 +150,18 @@ def test_a_probability_from_a_file_is_checked_when_it_is_given(tmp_path):
         again.predict_proba(np.linspace(0, 1, 101))
     again.fit(p, y)
     assert not again.read_from_file
+
+
+def test_maps_that_are_too_few_are_refused_when_they_are_used(saved):
+    """Found by forging: the probabilities of the other classes were whatever memory held."""
+    one, (p, _, v) = saved["HistogramCalibrator 3"], rows(k=3)
+    changed = json.loads(one.text)
+    changed["calibrator"]["state"]["maps_"].pop()
+    one.path.write_bytes(sealed(changed))
+    again = vc.load(one.path)
+    for use in (lambda: again.predict_proba(p, v), again.describe):
+        with pytest.raises(InputError, match=r"loaded from is inconsistent \(ValueError\)"):
+            use()
 
 
 def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
@@ -195,8 +208,7 @@ def test_a_refusal_says_what_is_wrong(saved, name, place, value, said):
     one = saved[name]
     changed = json.loads(one.text)
     at(changed, place[:-1])[place[-1]] = value
-    changed |= {"sha256": checksum(changed)}
-    one.path.write_text(json.dumps(changed))
+    one.path.write_bytes(sealed(changed))
     with pytest.raises(InputError, match=said):
         one.load(one.path)
 

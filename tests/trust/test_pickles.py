@@ -22,7 +22,6 @@ def results():
     yield from (vc.curve(sim.y, sim.p, sim.v), vc.reliability(sim.y, sim.p))
     yield from (vc.estimate(sim.y, sim.p, sim.v), vc.bin_table(sim.y, sim.p, sim.v))
     yield from (vc.slices(sim.y, sim.p, X, draws=19), vc.surface(sim.y, sim.p, *X.values()))
-    yield vc.predictable_gap(sim.y, sim.p, X, max_depth=0)
     yield from (vc.collect(frame, bins), bins, monitor, monitor.status, sim)
     yield from (fitted.effects(), fitted.describe(), fitted.to_python(), fitted.to_sql("duckdb"))
     yield vc.ece_scorer

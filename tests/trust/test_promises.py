@@ -3,7 +3,6 @@
 import json
 import os
 import random
-import subprocess
 import sys
 import threading
 import warnings
@@ -92,37 +91,6 @@ def test_the_same_input_gives_the_same_json_also_in_threads():
     for thread in threads:
         thread.join()
     assert found == [first] * 3
-
-
-def test_a_forked_process_gives_the_same_json():
-    if not hasattr(os, "fork"):
-        pytest.skip("there is no fork on this system")
-    code = """
-import os, sys
-sys.path.insert(0, sys.argv[1])
-from trust.test_promises import everything
-first = everything()
-reader, writer = os.pipe()
-child = os.fork()
-if not child:
-    os.close(reader)
-    with os.fdopen(writer, "w") as pipe:
-        pipe.write(everything())
-    os._exit(0)
-os.close(writer)
-with os.fdopen(reader) as pipe:
-    other = pipe.read()
-os.waitpid(child, 0)
-assert other == first, "the child differs"
-print(len(first))
-"""
-    folder = os.path.dirname(os.path.dirname(__file__))
-    found = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", code, folder],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
-    assert found.returncode == 0, found.stderr
-    assert int(found.stdout) == len(everything())
 
 
 def state_of_the_process():

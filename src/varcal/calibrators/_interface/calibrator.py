@@ -27,6 +27,7 @@ from varcal.calibrators._interface.description import Description
 from varcal.calibrators._interface.rows import (
     CalibrationRows,
     careful_answer,
+    consistent,
     labelled_rows,
     score_names,
     score_rows,
@@ -265,7 +266,8 @@ class Calibrator(BaseEstimator, ABC):
     def describe(self) -> Description:
         """Describe the fit in words (`str`) and as a table (`to_frame`)."""
         self._check_fitted()
-        words, table = self._describe()
+        with consistent(self.read_from_file):
+            words, table = self._describe()
         return Description(type(self).__name__, words, tuple(table))
 
     @checked()

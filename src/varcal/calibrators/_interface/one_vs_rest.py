@@ -83,7 +83,7 @@ class OneVsRestCalibrator(Calibrator):
         if rows.p.ndim == 1:
             return self.maps_[0].columns(rows.p)
         answer = np.empty(rows.p.shape)
-        for k, each in enumerate(self.maps_):
+        for k, each in zip(range(rows.n_classes), self.maps_, strict=True):
             answer[:, k] = each.columns(np.ascontiguousarray(rows.p[:, k]))[:, 1]
         return normalized(answer, rows.p)
 

@@ -1,7 +1,11 @@
 """A saved result of every kind, how it is loaded, and what a user does with it."""
 
+from __future__ import annotations
+
 import warnings
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -10,12 +14,10 @@ import pandas as pd
 from sklearn.linear_model import LogisticRegression
 
 import varcal as vc
-from cases.calibrators import check_probabilities
-from varcal._export._sql.dialects import DIALECTS
-from varcal._report import summarise_monitor
-from varcal._report.audit_page import audit_markdown
-from varcal._report.intersections import slices_markdown
 from varcal.exceptions import VarcalError
+
+Rows = tuple[np.ndarray, np.ndarray, pd.DataFrame]
+DIALECTS = ("duckdb", "postgres", "spark", "bigquery", "snowflake")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,12 +26,19 @@ class SavedResult:
 
     name: str
     text: str
-    path: Any
-    load: Any
-    use: Any
+    path: Path
+    load: Callable[[Path], Any]
+    use: Callable[[Any], None]
 
 
-def rows(n=300, k=2, seed=0):
+def check_probabilities(q: np.ndarray, n: int, k: int) -> None:
+    """Check that each of n rows has k probabilities."""
+    assert q.shape == (n, k) and (q >= 0).all()
+    assert np.allclose(q.sum(axis=1), 1, rtol=0, atol=1e-12)
+
+
+def rows(n: int = 300, k: int = 2, seed: int = 0) -> Rows:
+    """Draw scores of k classes, outcomes and variables of three kinds."""
     rng = np.random.default_rng(seed)
     p = rng.dirichlet(np.full(k, 0.8), n)
     y = (rng.random((n, 1)) > np.cumsum(p, axis=1)).sum(1).clip(0, k - 1)
@@ -43,7 +52,7 @@ def rows(n=300, k=2, seed=0):
     return (p[:, 1] if k == 2 else p), y, v
 
 
-def saved_results(folder):
+def saved_results(folder: Path) -> Iterator[SavedResult]:
     """Yield a saved result of every kind, with every calibrator."""
     two, three = rows(), rows(k=3)
     with warnings.catch_warnings():
@@ -73,12 +82,12 @@ def saved_results(folder):
         yield from _sums(folder)
 
 
-def _last_first(data):
+def _last_first(data: Rows) -> Any:
     p, y, v = data
     return y, p, v
 
 
-def _calibrator(folder, fitted, data):
+def _calibrator(folder: Path, fitted: Any, data: Rows) -> SavedResult:
     path = folder / "calibrator.json"
     fitted.save(path)
     p, _, v = data
@@ -92,7 +101,7 @@ def _calibrator(folder, fitted, data):
     )
     q = np.array([0.0, 1.0, 0.5, 0.2]) if k == 2 else np.vstack([np.eye(3), np.full(3, 1 / 3)])
 
-    def use(found):
+    def use(found: Any) -> None:
         n_classes = len(found.classes_)
         check_probabilities(found.predict_proba(p, v), len(p), n_classes)
         check_probabilities(found.predict_proba(q, others), 4, n_classes)
@@ -102,7 +111,7 @@ def _calibrator(folder, fitted, data):
     return SavedResult(name, path.read_text(), path, vc.load, use)
 
 
-def grown_rows(n=8_000):
+def grown_rows(n: int = 8_000) -> Rows:
     """Return rows of which three variables together decide, so that tables and trees are needed."""
     rng = np.random.default_rng(0)
     age, job = rng.integers(0, 10, n).astype(float), rng.integers(0, 6, n)
@@ -115,7 +124,7 @@ def grown_rows(n=8_000):
     return 1 / (1 + np.exp(-z)), y, v
 
 
-def _grown(folder):
+def _grown(folder: Path) -> SavedResult:
     """Return a calibrator with a second stage, which has tables of pairs and trees."""
     p, y, v = grown_rows()
     fitted = vc.VariableCalibrator().fit(p, y, v)
@@ -128,7 +137,7 @@ def _grown(folder):
         {"age": [-1e300, 1e300, np.nan, 5.0], "job": ["a", "z", None, "c"], "dose": [0, 1e9, 3, 1]}
     )
 
-    def use(found):
+    def use(found: Any) -> None:
         check_probabilities(found.predict_proba(p[some], v[some]), 600, 2)
         check_probabilities(found.predict_proba([0.0, 1.0, 0.5, 0.2], others), 4, 2)
         found.predict_interval(p[some], v[some])
@@ -138,7 +147,7 @@ def _grown(folder):
     return SavedResult(name, path.read_text(), path, vc.load, use)
 
 
-def _slices(folder):
+def _slices(folder: Path) -> SavedResult:
     n = 3_000
     p, y, v = rows(n)
     v["stay"] = pd.to_timedelta(np.arange(n) % 50, unit="h")
@@ -149,8 +158,8 @@ def _slices(folder):
     path = folder / "slices.json"
     found.save(path)
 
-    def use(found):
-        repr(found), found.to_dict(), found.to_frame(), found.sentence, slices_markdown(found)
+    def use(found: Any) -> None:
+        repr(found), found.to_dict(), found.to_frame(), found.sentence
         found.plot()
         plt.close("all")
         for one in found:
@@ -164,7 +173,7 @@ def _slices(folder):
     return SavedResult("slices", path.read_text(), path, vc.load, use)
 
 
-def _classifier(folder):
+def _classifier(folder: Path) -> SavedResult:
     path = folder / "classifier.json"
     p, y, _ = rows()
     X = np.column_stack([p, np.arange(len(p)) % 7])
@@ -173,24 +182,24 @@ def _classifier(folder):
     ).fit(X, y)
     model.save(path)
 
-    def load(path):
+    def load(path: Path) -> Any:
         return vc.load(path, estimator=model.estimator_)
 
-    def use(found):
+    def use(found: Any) -> None:
         check_probabilities(found.predict_proba(X), len(X), 2)
         found.predict(X)
 
     return SavedResult("classifier", path.read_text(), path, load, use)
 
 
-def _audit(folder, name, audit):
+def _audit(folder: Path, name: str, audit: vc.results.Audit) -> SavedResult:
     """Return an audit with its ladder."""
     assert audit.ladder is not None
     path = folder / f"{name}.json"
     audit.save(path)
 
-    def use(found):
-        found.report(), audit_markdown(found, ""), repr(found), found.to_frame()
+    def use(found: Any) -> None:
+        found.report(), found.report(folder / "report.md"), repr(found), found.to_frame()
         found.to_dict(), found.sentence, found.verdict, found.advice
         str(found.ladder), [str(row) for row in found]
         found.plot(), found.rows[0].plot()
@@ -205,7 +214,7 @@ def _audit(folder, name, audit):
     return SavedResult(name, path.read_text(), path, vc.load, use)
 
 
-def _sums(folder):
+def _sums(folder: Path) -> Iterator[SavedResult]:
     p, y, v = rows()
     frame = {"y": y, "p": p, "age": v["age"], "job": v["job"], "day": v["day"]}
     bins = vc.make_bins("y", "p", data=frame, monitor=0.02)
@@ -213,7 +222,7 @@ def _sums(folder):
     path = folder / "collected.json"
     collected.save(path)
 
-    def use_collected(found):
+    def use_collected(found: Any) -> None:
         vc.ece(found)
         for along in found.plan.along:
             vc.vece(found, v=along.name)
@@ -228,9 +237,9 @@ def _sums(folder):
     path = folder / "monitor.json"
     monitor.save(path)
 
-    def use_monitor(found):
+    def use_monitor(found: Any) -> None:
         str(found), str(found.status), found.to_frame()
-        summarise_monitor(found)
+        found.report(folder / "report.html")
         found.update(frame, id="zzz")
 
     yield SavedResult("monitor", path.read_text(), path, vc.load, use_monitor)
