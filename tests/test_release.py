@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from cases.unmeasured import unmeasured
+
 ROOT = Path(__file__).parents[1]
 EXAMPLES = {
     "audit_a_model": "wrong for groups",
@@ -21,7 +23,9 @@ EXAMPLES = {
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_examples(name, tmp_path):
     command = [sys.executable, ROOT / "examples" / f"{name}.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=tmp_path, env=unmeasured(), capture_output=True, text=True, check=False
+    )
     assert done.returncode == (1 if name == "gate" else 0), done.stderr
     assert EXAMPLES[name] in done.stdout
     for file in re.findall(r"\w+\.(?:html|json|sql)", done.stdout):

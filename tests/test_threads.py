@@ -1,7 +1,5 @@
 """BLAS computes with one thread inside varcal, and its limits are the same before and after."""
 
-import os
-
 import joblib
 import numpy as np
 import pytest
@@ -15,7 +13,6 @@ from varcal.calibrators import (
     VariableCalibratedClassifier,
     VariableCalibrator,
 )
-from varcal.exceptions import InputError
 
 
 def limits():
@@ -88,12 +85,6 @@ def test_every_entry_computes_with_one_thread(entry, three_threads, inside):
     assert all(one == {1} for one in inside)
 
 
-def test_an_error_restores_the_limits(three_threads, inside):
-    with pytest.raises(InputError):
-        VariableCalibrator(max_shift=-1).fit(P, Y, V)
-    assert len(inside) == 1
-
-
 def work(seed):
     p, y, v = rows(200, seed)
     VariableCalibrator().fit(p, y, v)
@@ -101,29 +92,3 @@ def work(seed):
 
 def test_many_threads_leave_the_limits_as_they_were(three_threads):
     joblib.Parallel(n_jobs=4, backend="threading")(map(joblib.delayed(work), range(8)))
-
-
-def test_processes_leave_the_limits_as_they_were():
-    def limited(seed):
-        with threadpool_limits(3, "blas"):
-            work(seed)
-            return set(limits().values())
-
-    assert joblib.Parallel(n_jobs=2)(map(joblib.delayed(limited), range(2))) == [{3}] * 2
-
-
-def test_other_pools_keep_their_sizes(tmp_path):
-    import duckdb
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    def sizes():
-        own = duckdb.sql("SELECT current_setting('threads')").fetchall()
-        others = [one for one in threadpool_info() if not is_blas(one)]
-        return own, pa.cpu_count(), pa.io_thread_count(), dict(os.environ), others
-
-    pq.write_table(pa.table({"p": P, "y": Y, **V}), tmp_path / "rows.parquet")
-    before = sizes()
-    vc.audit("y", "p", ["a"], data=tmp_path / "rows.parquet")
-    vc.audit("y", "p", ["a"], data=duckdb.sql(f"FROM '{tmp_path / 'rows.parquet'}'"))
-    assert sizes() == before

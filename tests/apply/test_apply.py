@@ -251,14 +251,6 @@ def test_more_than_two_classes(tmp_path):
         vc.apply(cal, tmp_path / "in.parquet", tmp_path / "x.parquet", p=["p0"])
 
 
-def test_names_of_columns_survive_a_file(rows, tree, tmp_path):
-    assert tree.score_names_ == ("p",)
-    assert vc.BetaCalibrator().fit(rows["p"].to_numpy(), rows["y"]).score_names_ == ()
-    assert vc.BetaCalibrator().fit(rows.to_pandas()["p"], rows["y"]).score_names_ == ("p",)
-    tree.save(tmp_path / "cal.json")
-    assert vc.load(tmp_path / "cal.json").score_names_ == ("p",)
-
-
 def test_fitted_on_arrays(rows, tmp_path):
     p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
     cal = vc.TreeCalibrator().fit(p, y, age)
@@ -357,11 +349,6 @@ def test_invalid_outputs(rows, tree, tmp_path):
     with pytest.raises(InputError, match="format must be one of"):
         vc.apply(tree, path, tmp_path / "out.csv", format="xls")
     assert sorted(one.name for one in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
-
-
-def test_format_by_name_with_an_unknown_extension(rows, tree, tmp_path):
-    path = write(rows, tmp_path / "in.csv").rename(tmp_path / "in.dat")
-    assert vc.apply(tree, path, tmp_path / "out.csv", format="csv").n_rows == N
 
 
 def test_arrow_streams_and_not_finite_numbers(rows, tree, tmp_path):

@@ -72,13 +72,6 @@ def test_lazy_rows_are_calibrated_in_order(tree, answer, tmp_path, kind):
     assert ("day" in written.column_names) == (kind == "partitions")
 
 
-def test_lazy_rows_to_csv(tree, answer, tmp_path):
-    rows, expected = answer
-    vc.apply(tree, ds.dataset(rows), tmp_path / "out.csv", column="new")
-    written = pl.read_csv(tmp_path / "out.csv")
-    np.testing.assert_allclose(written["new"].to_numpy(), expected, atol=1e-12)
-
-
 def test_errors_name_the_problem(tree, answer, tmp_path):
     rows, _ = answer
     with pytest.raises(InputError, match="no column 'q'"):

@@ -7,7 +7,6 @@ from hypothesis.extra.numpy import arrays
 
 from varcal._binning.bins import JointBins, LevelBins, coarse_index, joint_index
 from varcal._binning.choose import choose_bins, fine_bins, support_levels
-from varcal._binning.summary import ArraySummary
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
@@ -73,37 +72,6 @@ def test_edges_and_bins_of_hostile_columns_are_those_of_numpy(name, n_bins):
         near = [np.nextafter(cut, -np.inf), cut, np.nextafter(cut, np.inf), np.inf, -np.inf]
         found = bins.index(of(np.array(near)))
         np.testing.assert_array_equal(found, np.searchsorted(bins.cuts, near))
-
-
-@pytest.mark.parametrize("name", ["normal", "whole numbers", "zeros", "subnormal"])
-def test_quantiles_and_counts_are_those_of_numpy(name):
-    values = hostile_columns()[name].astype(np.float64)
-    values[:50], values[50:80], values[80:99] = np.nan, np.inf, -np.inf
-    levels = np.linspace(0, 1, 101)
-    summary = ArraySummary(values)
-    wanted = np.quantile(values[np.isfinite(values)], levels)
-    np.testing.assert_array_equal(summary.quantiles(levels), wanted)
-    assert summary.n_missing == 50
-    for value in (-np.inf, np.inf, float(wanted[50])):
-        assert summary.count(value) == (values == value).sum()
-        assert summary.below(value) == (values < value).sum()
-        assert summary.above(value) == (values > value).sum()
-
-
-@settings(max_examples=30)
-@given(
-    arrays(np.float64, st.integers(30, 400), elements=st.one_of(finite, tied)),
-    st.integers(30, 200),
-    st.sampled_from([1.0, 6.0]),
-)
-def test_many_bins_are_found_as_by_a_search(values, n_bins, power):
-    values = (
-        np.sign(values) * np.abs(values) ** power
-    )  # with heavy tails, cuts are crowded in the grid
-    bins = choose_bins([of(values)], n_bins=n_bins)
-    odd = np.append(values, [np.inf, -np.inf])
-    found = bins.index(Variable.of(odd, "v"))
-    np.testing.assert_array_equal(found, np.searchsorted(bins.cuts, odd))
 
 
 mixed = st.one_of(finite, tied, st.sampled_from([np.nan, np.inf, -np.inf]))
@@ -323,11 +291,6 @@ def test_bins_of_missing_values_refuse_other_values():
     np.testing.assert_array_equal(bins.index(of([np.nan])), [0])
     with pytest.raises(InputError, match="its bins are for missing values only"):
         bins.index(of([1.0, np.nan]))
-
-
-def test_many_rare_levels_are_pooled():
-    bins = choose_bins([of(["a"] * 60_000 + [f"u{k}" for k in range(30_000)])])
-    assert bins.levels == ("a",) and len(bins.pooled) == 30_000
 
 
 def test_cut_points_for_levels():

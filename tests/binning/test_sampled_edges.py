@@ -3,7 +3,6 @@ import pytest
 
 import varcal as vc
 from varcal._binning import summary as _summary
-from varcal._binning.bins import JointBins, LevelBins
 from varcal._binning.choose import choose_bins, fine_bins
 from varcal._binning.summary import ArraySummary
 from varcal._engines.kernel_numpy import bin_rows
@@ -66,21 +65,6 @@ def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
     assert not found.sampled
     inner = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, 11))[1:-1]
     np.testing.assert_allclose(found.cuts, inner)
-
-
-@pytest.mark.parametrize("far", [np.nan, np.inf])
-def test_no_finite_value_at_all(far, sampling):
-    bins = choose_bins([Variable.of(np.full(N, far), "v")], edges="sampled")
-    assert bins.size == 1 and not bins.sampled
-
-
-def test_joint_bins_and_levels_report_sampled_edges(sampling, rng):
-    number = Variable.of(rng.normal(size=N), "a")
-    level = Variable.of(np.array(["x", "y"])[rng.integers(0, 2, N)], "b")
-    joint = choose_bins([number, level], edges="sampled")
-    assert isinstance(joint, JointBins) and joint.sampled
-    alone = choose_bins([level], edges="sampled")
-    assert isinstance(alone, LevelBins) and not alone.sampled
 
 
 def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng):

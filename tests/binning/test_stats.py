@@ -43,13 +43,6 @@ def test_merged_batches_equal_the_whole(data):
 
 
 @given(rows())
-def test_the_order_of_rows_does_not_matter(data):
-    v, s, h, w, rng = data
-    order = rng.permutation(len(v))
-    same(table(v, s, h, w), table(v[order], s[order], h[order], w[order]))
-
-
-@given(rows())
 def test_an_integer_weight_is_repetition(data):
     v, s, h, w, _ = data
     bins = choose_bins([Variable.of(v, "v")], n_bins=4)
@@ -59,12 +52,6 @@ def test_an_integer_weight_is_repetition(data):
     for name in ("weight", "hit", "score", "square", "null", "x"):
         np.testing.assert_allclose(weighted.total(name), repeated.total(name), atol=1e-12)
     np.testing.assert_allclose(weighted.gap, repeated.gap, atol=1e-12)
-
-
-@given(rows())
-def test_unit_weights_equal_no_weights(data):
-    v, s, h, w, _ = data
-    same(table(v, s, h), table(v, s, h, np.ones_like(w)))
 
 
 @given(rows())

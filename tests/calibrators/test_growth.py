@@ -39,7 +39,7 @@ def fitted(name: str, n: int = 6000, **options):
 def mixed():
     """Return a fit on rows with categories and missing values, and the rows."""
     rng = np.random.default_rng(101)
-    n = 6000
+    n = 4000
     v = pd.DataFrame(
         {
             "a": rng.uniform(size=n),

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss
 from varcal import VariableCalibratedClassifier, VariableCalibrator
-from varcal.calibrators._variable.folds import RowKeys, make_folds, stretches
+from varcal.calibrators._variable.folds import RowKeys, make_folds
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -78,12 +78,6 @@ def test_with_groups_a_held_out_group_does_not_fit():
     fit = VariableCalibrator().fit(p, rng.random(400) < p, groups=np.arange(400) // 2, time=time)
     assert fit.judged_.how == "time and groups"
     assert "by models of earlier rows, and on other groups." in str(fit.describe())
-
-
-def test_many_rows_at_one_time_leave_fewer_stretches():
-    time = np.repeat([0.0, 1.0, 2.0], [90, 5, 5])
-    assert stretches(time, np.ones(100), 6).max() <= 2
-    assert stretches(np.zeros(10), np.ones(10), 6).max() == 0
 
 
 def test_few_times_leave_the_scores_as_they_are():

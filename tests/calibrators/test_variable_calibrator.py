@@ -415,33 +415,6 @@ def test_effects_of_many_classes():
     assert np.ptp(curve.value) > 1
 
 
-@pytest.mark.parametrize(
-    ("name", "numbers", "n_cal", "most"),
-    [
-        ("bank", ["age", "balance", "campaign", "pdays", "previous"], 1000, 0.0195),
-        (
-            "adult",
-            ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"],
-            2500,
-            0.016,
-        ),
-    ],
-)
-def test_the_data_sets_of_the_paper(name, numbers, n_cal, most, paper_data):
-    table = pd.read_csv(paper_data / f"{name}_out.csv.gz")
-    p, y = table["prob_1"].to_numpy(), table["actual"].to_numpy().astype(int)
-    worst = []
-    for seed in (100, 101):
-        rows = np.random.default_rng(seed).permutation(len(y))
-        cal, test = rows[:n_cal], rows[n_cal:]
-        fit = VariableCalibrator().fit(p[cal], y[cal], table[numbers].iloc[cal])
-        q = fit.predict_proba(p[test], table[numbers].iloc[test])
-        worst.append(max(vc.vece(y[test], q, table[one].iloc[test]) for one in numbers))
-        platt = PlattCalibrator().fit(p[cal], y[cal]).predict_proba(p[test])
-        assert loss(y[test], q) < loss(y[test], platt) - 0.01
-    assert np.mean(worst) < most
-
-
 @pytest.mark.parametrize("along", ["score", "x"])
 def test_description_says_no_evidence_only_where_there_is_none(along):
     rng = np.random.default_rng(39 if along == "score" else 2)

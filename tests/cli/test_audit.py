@@ -97,17 +97,6 @@ def test_audit_writes_reports(folder, tmp_path):
     assert done.returncode == 2 and "make the folder first" in done.stderr
 
 
-def test_standard_input(folder):
-    text = (folder / "rows.csv").read_text()
-    given = [*COLUMNS, *QUICK, "--variables", "age"]
-    done = run("audit", "-", "--format", "csv", *given, given=text)
-    assert done.returncode == 0 and re.search("^age +x ", done.stdout, re.M)
-    done = run("audit", "-", *given, given=text)
-    assert done.stderr == "note: standard input read as comma-separated\n"
-    done = run("audit", "-", folder / "rows.csv", "--format", "csv", *given, given=text)
-    assert done.returncode == 2 and "give it alone" in done.stderr
-
-
 def test_more_than_two_classes_and_their_order(tmp_path):
     rng = np.random.default_rng(0)
     p = rng.dirichlet(np.ones(3), 2000)

@@ -11,7 +11,6 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import COLUMNS, run
 from varcal.cli._calibrate import REPAIRS, SINGLE, _built
-from varcal.exceptions import InputError
 
 
 def test_calibrate_apply_compare(folder, calibrated):
@@ -70,11 +69,14 @@ def test_the_score_curve_of_many_classes(tmp_path):
     columns = {"y": rng.integers(0, 3, 300), **{f"p{k}": p[:, k] for k in range(3)}}
     parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
     probs = [text for k in range(3) for text in ("--prob", f"p{k}")]
-    given = ["--method", "score-curve", "--param", "l2=0.5", "-o", "cal.json"]
-    done = run("calibrate", "rows.parquet", "--label", "y", *probs, *given, cwd=tmp_path)
+    given = ["--method", "score-curve", "--param", "l2=0.5", "--param", "toward=zero"]
+    done = run(
+        "calibrate", "rows.parquet", "--label", "y", *probs, *given, "-o", "cal.json", cwd=tmp_path
+    )
     assert done.returncode == 0, done.stderr
     saved = vc.load(tmp_path / "cal.json")
-    assert isinstance(saved, vc.calibrators.DirichletCalibrator) and saved.l2 == 0.5
+    assert isinstance(saved, vc.calibrators.DirichletCalibrator)
+    assert (saved.l2, saved.toward) == (0.5, "zero")
 
 
 def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
@@ -136,16 +138,6 @@ def test_calibrate_refuses(given, said, folder):
     assert not (folder / "never.json").exists()
 
 
-def test_parameters_of_a_method():
-    tree = _built("tree", 2, ("max_depth=4", "min_leaf=0.05"))
-    assert (tree.max_depth, tree.min_leaf) == (4, 0.05)
-    assert _built("histogram", 2, ("binning=uniform",)).binning == "uniform"
-    for text in ("true", "True"):
-        assert _built("variables", 2, (f"monotone={text}",)).monotone is True
-    with pytest.raises(InputError, match="a parameter of --method tree must be one of"):
-        _built("tree", 2, ("calibrator=beta",))
-
-
 def test_groups_time_and_blocks_are_those_of_the_library(folder, tmp_path):
     rows, out = csv.read_csv(folder / "cal.csv"), tmp_path / "cal.json"
     p, y, X = rows.select(["p"]), rows["y"], rows.select(["age"])
@@ -161,20 +153,6 @@ def test_groups_time_and_blocks_are_those_of_the_library(folder, tmp_path):
         saved, ours = vc.load(out), vc.VariableCalibrator().fit(p, y, X, **settings)
         assert saved.judged_ == ours.judged_
         np.testing.assert_array_equal(saved.predict_proba(p, X), ours.predict_proba(p, X))
-
-
-def test_problems_with_groups_name_their_column(tmp_path):
-    rows = [f"{k % 2},{(k % 10) / 10},{k % 7},{k // 100 or ''},x" for k in range(500)]
-    (tmp_path / "rows.csv").write_text("y,p,v,who,all\n" + "\n".join(rows))
-    given = ["calibrate", "rows.csv", *COLUMNS, "--variables", "v", "-o", "cal.json"]
-    done = run(*given, "--group", "who", cwd=tmp_path)
-    assert done.stderr == (
-        "error: --group 'who' is missing: None at row 0 (100 such rows)\n"
-        "hint: every row must belong to a group\n"
-    )
-    assert not (tmp_path / "cal.json").exists()
-    done = run(*given, "--group", "all", cwd=tmp_path)
-    assert done.stderr.startswith("warning: groups holds 1 unit; at least 5 are needed to learn ")
 
 
 def test_unlabelled_rows(tmp_path):

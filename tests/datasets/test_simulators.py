@@ -59,14 +59,6 @@ class TestGap:
         z = (sim.y - sim.rate).sum() / np.sqrt((sim.rate * (1 - sim.rate)).sum())
         assert abs(z) < 4
 
-    @pytest.mark.parametrize("shape", SHAPES[:-1])
-    @pytest.mark.parametrize("vece", [0.0, 0.01, 0.03])
-    def test_integral_is_vece(self, shape, vece):
-        sim = make_gap(10, shape, vece=vece)
-        points = sorted({j / 6 for j in range(1, 6)} | {0.45, 0.5, 0.7})
-        integral = integrate.quad(lambda x: abs(float(sim.gap(x))), 0, 1, points=points)[0]
-        assert integral == pytest.approx(vece, abs=1e-10)
-
     @pytest.mark.parametrize("scores", ["beta", "uniform", "rare", "confident"])
     @pytest.mark.parametrize("shape", ["tilt", "hump"])
     def test_ece_by_integration(self, scores, shape):
@@ -145,12 +137,3 @@ class TestSimulation:
         assert not np.array_equal(a.v, c.v)
         given = make_gap(500, random_state=np.random.default_rng(5))
         np.testing.assert_array_equal(a.p, given.p)
-
-    @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
-    def test_to_frame(self, backend):
-        pytest.importorskip(backend)
-        import narwhals as nw
-
-        frame = nw.from_native(make_gap(7, variable="categorical").to_frame(backend))
-        assert frame.columns == ["y", "p", "v"] and len(frame) == 7
-        assert frame["v"].to_list() == make_gap(7, variable="categorical").v.tolist()

@@ -9,17 +9,6 @@ import varcal as vc
 from varcal.datasets import Dataset, load_adult, load_yelp
 from varcal.exceptions import InputError
 
-SHARES = [
-    "stop_word_proportion",
-    "noun_proportion",
-    "verb_proportion",
-    "adjective_proportion",
-    "adverb_proportion",
-    "pronoun_proportion",
-    "determiner_proportion",
-    "preposition_proportion",
-]
-
 
 @pytest.fixture(scope="module")
 def yelp():
@@ -30,7 +19,7 @@ class TestYelp:
     def test_shape(self, yelp):
         assert isinstance(yelp, Dataset)
         assert repr(yelp) == "Dataset('yelp', 29,500 rows, 11 variables)"
-        assert list(yelp.X) == ["length", "special_characters", "words", *SHARES]
+        assert list(yelp.X)[:3] == ["length", "special_characters", "words"]
         assert all(len(column) == 29_500 for column in (yelp.y, yelp.p, *yelp.X.values()))
         assert set(np.unique(yelp.y)) == {0, 1}
         assert dict(zip(*np.unique(yelp.split, return_counts=True), strict=True)) == {

@@ -154,19 +154,6 @@ def test_faults_are_named_without_a_trace(frame):
         vc.vece("y", "p", "x", data=twice)
 
 
-def test_columns_that_cannot_be_variables(classic):
-    rows = classic.sql("SELECT id % 2 AS y, 0.5D AS p, array(id) AS many FROM range(50)")
-    with pytest.raises(InputError, match="many"):
-        vc.audit("y", "p", data=rows)
-    with pytest.raises(InputError, match="variable 'many' is of type List"):
-        vc.audit("y", "p", ["many"], data=rows)
-
-
-def test_no_rows(classic_frame):
-    with pytest.raises(InputError, match="y and p are empty"):
-        vc.vece("y", "p", "x", data=classic_frame.limit(0))
-
-
 @pytest.fixture(scope="module")
 def tree():
     rng = np.random.default_rng(4)

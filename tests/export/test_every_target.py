@@ -299,20 +299,6 @@ def fitted_platt():
     return vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
 
 
-def test_arguments_of_a_scorer():
-    score = awkward("TreeCalibrator").scorer()
-    with pytest.raises(InputError, match="v must be a mapping of the variables"):
-        score(0.5)
-    with pytest.raises(InputError, match="no column"):
-        score(0.5, {AGE: 3})
-    row = {AGE: "x", SEX: "a", "member": True, "day": None}
-    with pytest.raises(InputError, match="must be a number, as in the fit; got 'x'"):
-        score(0.5, row)
-    with pytest.raises(InputError, match="p must be a number"):
-        score([0.5, 0.5], row | {AGE: 3})
-    assert "TreeCalibrator" in score.__doc__
-
-
 def test_the_python_file_stands_alone(tmp_path):
     path = tmp_path / "calibrator.py"
     small().to_python().save(path)

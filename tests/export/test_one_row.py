@@ -10,7 +10,7 @@ import pytest
 
 import varcal as vc
 from cases.calibrators import binary, fitted, many
-from cases.exports import AGE, SEX, drawn, small
+from cases.exports import AGE, SEX, small
 from varcal.exceptions import InputError
 
 
@@ -74,12 +74,6 @@ def test_dates_of_all_types(given, same):
         assert function(0.4, one_date(given)) == function(0.4, one_date(same))
 
 
-def test_dates_differ():
-    for function in both(small()):
-        days = drawn(50, 1, hostile=False)[1]["day"]
-        assert len({function(0.4, one_date(day)) for day in days}) > 1
-
-
 def test_a_scorer_reads_dates_from_text_as_predict_proba_does():
     rng = np.random.default_rng(0)
     p, days = rng.uniform(0.1, 0.9, 2_000), rng.integers(1, 28, 2_000)
@@ -93,8 +87,12 @@ def test_a_scorer_reads_dates_from_text_as_predict_proba_does():
     assert score(0.4, {"day": "2024-05-02"}) != score(0.4, {"day": "2024-05-27"})
 
 
-def test_numbers_are_not_dates_or_categories():
+def test_variables_of_another_kind_are_refused():
     score = small().scorer()
+    with pytest.raises(InputError, match="v must be a mapping of the variables"):
+        score(0.4)
+    with pytest.raises(InputError, match="no column"):
+        score(0.4, {AGE: 3})
     for number in (1714521600, 1714521600.0):
         with pytest.raises(InputError, match="'day' must be a date"):
             score(0.4, one_date(number))
@@ -103,3 +101,12 @@ def test_numbers_are_not_dates_or_categories():
     _, plain = both(small())
     with pytest.raises(ValueError, match="must be a number; got "):
         plain(0.4, one_date(None) | {AGE: np.True_})
+
+
+def test_durations_are_refused_with_the_way_out(rng):
+    p = rng.random(200)
+    waited = rng.integers(0, 1000, 200).astype("timedelta64[s]")
+    model = vc.TreeCalibrator().fit(p, rng.random(200) < p, {"waited": waited})
+    with pytest.raises(InputError, match="'waited' holds durations") as caught:
+        model.to_python()
+    assert "seconds" in caught.value.hint

@@ -90,8 +90,6 @@ def test_apply_writes_what_it_reads(sep, decimal, encoding, told, frame, tmp_pat
     pd.testing.assert_frame_equal(back, expected)
     # All but the new column has the same bytes.
     lines = out.read_bytes().decode(encoding).split("\r\n")
-    own = {len(line): line for line in text.split("\r\n")}
-    assert len(own) > 1
     for line, before in zip(lines, text.split("\r\n"), strict=True):
         assert line.startswith(before)
 
@@ -347,33 +345,23 @@ def test_a_decimal_comma_in_a_comma_file(tmp_path):
     assert "must be in quotes, also numbers with a decimal comma" in done.stderr
 
 
-@pytest.mark.parametrize("kind", ["csv", "semicolon", "jsonl", "parquet", "feather"])
-@pytest.mark.parametrize("gzipped", [False, True])
-def test_standard_input_needs_no_format(kind, gzipped, tmp_path):
-    frame = pd.read_csv(io.StringIO(rows_text()))
-    path = tmp_path / "rows"
-    write_it = {
-        "csv": lambda: frame.to_csv(path, index=False),
-        "semicolon": lambda: frame.to_csv(path, index=False, sep=";"),
-        "jsonl": lambda: frame.to_json(path, orient="records", lines=True),
-        "parquet": lambda: frame.to_parquet(path),
-        "feather": lambda: frame.to_feather(path),
-    }
-    write_it[kind]()
-    text = kind not in ("parquet", "feather")
-    if gzipped and not text:
-        pytest.skip("only text is gzipped as a whole")
-    content = path.read_bytes()
-    done = run("audit", "-", *COLUMNS, given=gzip.compress(content) if gzipped else content)
-    assert done.returncode == 0
-    what = {
-        "csv": "comma-separated",
-        "semicolon": "semicolon-separated",
-        "jsonl": "JSON lines",
-        "parquet": "Parquet",
-        "feather": "Arrow",
-    }[kind]
-    assert done.stderr == f"note: standard input read as {what}\n"
+KINDS = {
+    "comma-separated": lambda frame, path: frame.to_csv(path, index=False),
+    "semicolon-separated": lambda frame, path: frame.to_csv(path, index=False, sep=";"),
+    "JSON lines": lambda frame, path: frame.to_json(path, orient="records", lines=True),
+    "Parquet": lambda frame, path: frame.to_parquet(path),
+    "Arrow": lambda frame, path: frame.to_feather(path),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_standard_input_needs_no_format(kind, tmp_path):
+    KINDS[kind](pd.read_csv(io.StringIO(rows_text())), tmp_path / "rows")
+    content = (tmp_path / "rows").read_bytes()
+    for given in (content, gzip.compress(content))[: 1 if kind in ("Parquet", "Arrow") else 2]:
+        done = run("audit", "-", *COLUMNS, given=given)
+        assert done.returncode == 0
+        assert done.stderr == f"note: standard input read as {kind}\n"
 
 
 def test_named_pipes(tmp_path):

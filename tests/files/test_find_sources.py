@@ -2,7 +2,6 @@
 
 import duckdb
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -11,8 +10,6 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files import column_names as _column_names
-from varcal._files.column_names import column_names
 from varcal._files.find_sources import sources_of
 from varcal.exceptions import InputError
 
@@ -212,13 +209,6 @@ def test_large_files_without_rows(tmp_path, large):
         assert code == 2 and "the file has no rows" in said
 
 
-def test_sources_that_are_neither_files_nor_lazy(tree, tmp_path):
-    rows = make_rows()
-    for source in (rows, rows.to_pandas(), pd.DataFrame(), rows.to_pydict(), None, [1, 2]):
-        with pytest.raises(InputError, match=r"source is a \w+, neither files nor lazy rows"):
-            vc.apply(tree, source, tmp_path / "out.parquet")
-
-
 def test_an_empty_path_is_not_a_folder(tmp_path, monkeypatch, tree):
     write(make_rows(), tmp_path / "a.parquet")
     monkeypatch.chdir(tmp_path)
@@ -230,19 +220,6 @@ def test_an_empty_path_is_not_a_folder(tmp_path, monkeypatch, tree):
         with pytest.raises(InputError, match="the path is empty"):
             use()
     assert vc.ece("y", "p", data=".") == vc.ece("y", "p", data="a.parquet")
-
-
-def test_names_of_json_are_found_in_blocks(tmp_path, monkeypatch):
-    path = tmp_path / "a.jsonl"
-    path.write_text('{"a": 1, "b": "x"}\n' * 5_000 + '{"a": 2, "c": 3}\n')
-    sizes = []
-    read = _column_names.read_json
-    monkeypatch.setattr(
-        _column_names, "read_json", lambda block, *a: sizes.append(len(block)) or read(block, *a)
-    )
-    monkeypatch.setattr(_column_names.json_blocks, "__defaults__", (10_000,))
-    assert column_names(sources_of(path)[0]) == ["a", "b", "c"]
-    assert len(sizes) > 5 and max(sizes) < 11_000
 
 
 def test_relations_with_two_columns_of_the_same_name():

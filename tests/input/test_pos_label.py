@@ -119,7 +119,7 @@ def test_searches_and_surfaces_follow_the_positive_class():
     two = vc.surface(Y, 1 - P, V, SEX)
     np.testing.assert_allclose(one.gap, -two.gap, atol=1e-9)
     both = np.column_stack([P, 1 - P])
-    gaps = [vc.predictable_gap(Y, p, X, pos_label="bad", max_depth=0).value for p in (P, both)]
+    gaps = [vc.predictable_gap(Y, p, X, pos_label="bad").value for p in (P, both)]
     assert gaps[0] == gaps[1]
 
 

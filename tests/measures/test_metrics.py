@@ -5,8 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import varcal as vc
-from varcal._input.events import claims
-from varcal._input.predictions import Predictions
 from varcal.exceptions import InputError
 
 seeds = st.integers(0, 2**32 - 1)
@@ -120,18 +118,6 @@ def test_discrete_and_joint_variables():
     assert vc.vece(y, p, {"sex": sex, "site": site}, norm="max") == pytest.approx(0.8)
 
 
-def test_claims():
-    three = Predictions.of([0, 1, 2], [[0.4, 0.4, 0.2], [0.1, 0.8, 0.1], [0.5, 0.3, 0.2]])
-    (correct,) = claims(three)
-    np.testing.assert_array_equal(correct.hit, [True, True, False])  # ties go to the first class
-    assert [claim.label for claim in claims(three, "classwise")] == [0, 1, 2]
-    (tie,) = claims(Predictions.of([0, 1], [0.5, 0.5]))
-    np.testing.assert_array_equal(tie.hit, [True, False])
-    (positive,) = claims(Predictions.of(["a", "b"], [0.3, 0.6]), "positive", "a")
-    np.testing.assert_allclose(positive.score, [0.7, 0.4])
-    assert positive.label == "a"
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -161,11 +147,6 @@ def test_rows_without_weight_make_no_bin():
     assert vc.vece([1, 0], [0.9, 0.9], ["a", "b"], sample_weight=[1, 0]) == pytest.approx(0.1)
 
 
-def test_unlabelled_and_logits_reach_the_metrics():
-    assert vc.ece([1, None], [0.9, 0.1], unlabelled="drop") == pytest.approx(0.1)
-    assert vc.ece([1, 0], [0.0, 0.0], from_logits=True, event="positive") == pytest.approx(0.0)
-
-
 ADULT = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 PAPER = {  # uncalibrated figures of the paper's model outputs, to six decimals
     "adult": (2500, 0.206657, dict.fromkeys(ADULT, 0.206657)),
@@ -186,19 +167,3 @@ def test_published_figures_to_six_decimals(name, paper_data):
     assert vc.ece("actual", probs, data=test) == pytest.approx(ece, abs=5e-7)
     for variable, vece in veces.items():
         assert vc.vece("actual", probs, variable, data=test) == pytest.approx(vece, abs=5e-7)
-
-
-def test_options_that_are_arrays_or_of_another_type():
-    y, p = [0, 1], [0.1, 0.8]
-    for option in (
-        {"norm": np.array([1, 2])},
-        {"side": ["over"]},
-        {"event": np.array(["correct"])},
-    ):
-        with pytest.raises(InputError, match=r"must be (one of|a string)"):
-            vc.ece(y, p, **option)
-    with pytest.raises(InputError, match="pos_label must be one of") as caught:
-        vc.ece(y, p, event="positive", pos_label="1")
-    assert caught.value.hint == "the type differs: give the int, not a str"
-    with pytest.raises(InputError, match="pos_label must be one of"):
-        vc.ece(y, p, event="positive", pos_label=np.array([0, 1]))

@@ -124,7 +124,7 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
         )
         for k in range(2)
     ]
-    while vc.load(path).n_batches < 30:  # each load sees a whole state
+    while vc.load(path).n_batches < 12:  # each load sees a whole state
         assert all(one.poll() is None for one in running)
         time.sleep(0.01)
     for one in running:

@@ -4,10 +4,7 @@ import importlib.util
 import sys
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-import varcal as vc
 
 pytest.importorskip("numba", reason="without the compiled kernels this takes minutes")
 FOLDER = Path(__file__).parents[2] / "benchmarks"
@@ -38,21 +35,3 @@ def test_known_gaps_and_groups_are_not_slices(name, simulation, monkeypatch):
     monkeypatch.setitem(simulation.NULLS, name, (1000, 8))
     found = simulation.null_design(name, seed=1, n_outcomes=5, draws=39)
     assert (found <= 0.05).sum() < 3
-
-
-@pytest.mark.parametrize("depth", [1, 2, 3])
-def test_planted_slices_are_found_and_covered(depth, simulation):
-    rng = np.random.default_rng([depth, 5])
-    world = simulation.design(rng, 4000)
-    # 20 % of the rows, by one, two or three conditions.
-    limits = {1: (0.84,), 2: (0.0, 0.25), 3: (-0.3, 0.2, 0.2)}[depth]
-    inside = np.ones(len(world), dtype=bool)
-    for name, limit, sign in zip(("x7", "x8", "x0"), limits, (1, -1, 1), strict=False):
-        inside &= sign * world.X[name] > sign * limit
-    rate = simulation.rates(world.s, inside, simulation.signed_gap(rng, world.s, inside, 0.2))
-    y = rng.random(len(world)) < rate
-    one = vc.slices(y, world.s, world.X, draws=39)[0]
-    shown = one.mask(world.X)
-    assert (shown & inside).sum() / (shown | inside).sum() > 0.6
-    assert one.depth <= depth
-    assert one.low <= (world.s - rate)[shown].mean() <= one.high

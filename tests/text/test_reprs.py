@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from varcal.calibrators import __all__ as calibrators
 
 #: The most lines and columns of a text.
 LINES, COLUMNS = 40, 100
 EVIL = "<img src=x onerror=alert(1)>"
 #: Results without a table, whose text a notebook shows.
 PLAIN = {"Reliability", "PredictableGap", "Monitor", "Status", "Collected", "BinPlan", "Applied"}
-MANY_CLASSES = {"DirichletCalibrator", "VectorScalingCalibrator"}
 
 
 @pytest.fixture(scope="module")
@@ -80,15 +78,3 @@ def test_results_are_shown_briefly(results, name):
     if name not in PLAIN:
         page = results[name]._repr_html_()
         assert "<table" in page and "<img" not in page
-
-
-@pytest.mark.parametrize("name", [one for one in calibrators if one[1:].endswith("Calibrator")])
-def test_fitted_calibrators_are_shown_by_their_parameters(name):
-    rng = np.random.default_rng(0)
-    k = 3 if name in MANY_CLASSES else 2
-    p = rng.dirichlet(np.ones(k), 300)
-    y = [rng.choice(k, p=row) for row in p]
-    fitted = getattr(vc.calibrators, name)().fit(p, y, {"v": rng.random(300)})
-    assert repr(fitted) == f"{name}()"
-    assert max(map(len, repr(fitted.describe()).split("\n"))) <= COLUMNS
-    assert "<table" in fitted.describe()._repr_html_()
