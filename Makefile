@@ -22,7 +22,7 @@ test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
 
 # The figures as other processors round them: kernels of OpenBLAS, and numpy without wide registers.
-KERNELS := Haswell Prescott Zen
+KERNELS := Haswell Prescott Sandybridge
 test-kernels: $(VENV)/.dev
 	for kernel in $(KERNELS); do \
 	  OPENBLAS_CORETYPE=$$kernel NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" \

@@ -24,6 +24,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -138,6 +139,9 @@ METHODS: dict[str, Method] = {
     OURS: ours(),
     f"{OURS}, blocks=False": ours(blocks=False),
 }
+#: The libraries of other methods; those that are not installed are left out.
+LIBRARIES = {"MCGrad": "mcgrad", "EBM": "interpret", "LightGBM": "lightgbm"}
+INSTALLED = [name for name in METHODS if find_spec(LIBRARIES.get(name, "varcal"))]
 
 
 def wanted(method: str, world: str, n: int, seed: int) -> bool:
@@ -258,7 +262,7 @@ def main(arguments: list[str]) -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--worlds", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--rows", nargs="+", type=int, default=ROWS)
-    parser.add_argument("--methods", nargs="+", default=list(METHODS), choices=list(METHODS))
+    parser.add_argument("--methods", nargs="+", default=INSTALLED, choices=list(METHODS))
     parser.add_argument("--draws", type=int)
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--budget", type=float)

@@ -12,10 +12,10 @@ from typing import Any
 
 #: Modules below `varcal`, each with a name in it.
 PLACES = (
-    "_binning.bets:STAKES",
-    "_binning.bets:log_gains",
-    "_evidence.profile:profile",
+    "_engines.bets:STAKES",
+    "_engines.bets:log_gains",
     "_evidence.profile:MOST_ROWS",
+    "_evidence.profile:profile",
     "_evidence.question:N_FINE",
     "_inference.calibration_test:calibration_test",
     "_inference.cluster_test:cluster_test",
@@ -35,7 +35,7 @@ PLACES = (
     "_monitor.confidence:Running",
     "_monitor.confidence:reach_of",
     "_monitor.detector:Detector",
-    "_monitor.evidence:log_evidence",
+    "_monitor.detector:log_evidence",
     "_monitor.moments:Moments",
     "_monitor.monitor:REFERENCE_ERROR",
     "_monitor.strongest:ALSO",
