@@ -50,9 +50,9 @@ def test_noise_does_not_look_repaired(audits):
 def test_the_first_rung_has_the_figures_of_the_audit(audits):
     for audit in audits.values():
         first, own = audit.ladder.rungs[0], audit.target
-        ends = (first.average, first.average_low, first.average_high)
+        ends = (first.average.value, first.average.low, first.average.high)
         assert ends == (own.gap, own.gap_low, own.gap_high)
-        assert first.by_score == audit.by_score.debiased
+        assert first.by_score.value == audit.by_score.debiased
         uneven = {row.variable: (row.uneven.debiased, row.low, row.high) for row in audit.rows}
         assert {k: (one.value, one.low, one.high) for k, one in first.uneven.items()} == uneven
 
@@ -117,9 +117,9 @@ def test_the_error_by_score_after_pooling_is_not_biased_to_0():
         tenth = np.argsort(np.argsort(q)) // 2000
         true.append(np.abs(np.bincount(tenth, q - q_true)).sum() / 20_000)
     assert np.mean(true) > 0.01
-    assert np.mean([one.by_score for one in rungs]) == pytest.approx(np.mean(true), abs=0.005)
+    assert np.mean([one.by_score.value for one in rungs]) == pytest.approx(np.mean(true), abs=0.005)
     pairs = zip(rungs, true, strict=True)
-    assert np.mean([one.by_score_low <= t <= one.by_score_high for one, t in pairs]) >= 0.9
+    assert np.mean([one.by_score.low <= t <= one.by_score.high for one, t in pairs]) >= 0.9
 
 
 def test_the_scale_of_weights_does_not_matter():
@@ -127,7 +127,7 @@ def test_the_scale_of_weights_does_not_matter():
     figures = []
     for weight in (1 + y % 2, 1000 * (1 + y % 2)):
         ladder = vc.audit(y, p, X, sample_weight=weight, ladder="score").ladder
-        figures += [(r.average_high, r.by_score_high, r.log_loss) for r in ladder.rungs]
+        figures += [(r.average.high, r.by_score.high, r.log_loss) for r in ladder.rungs]
     assert np.array(figures[:3]) == pytest.approx(np.array(figures[3:]))
 
 

@@ -295,7 +295,7 @@ def test_more_classes(tmp_path):
     cards = {one.one("h3").text(): one for one in tree.all("details", "card")}
     assert f"of {found.row('v').target}" in cards["v"].one("summary").text()
     assert found.row("v").target.split()[-1].rstrip(")") in cards["v"].one("table", "bins").text()
-    assert "top class" not in tree.one("section", "first").text()
+    assert "For whom the model is wrong" in tree.one("section", "first").text()
 
 
 def test_groups_and_suspicions_are_told(rng):

@@ -171,7 +171,7 @@ def audit(
     evidence = gather(y, p, X, question, **how, must_read=must_read(X, include))
     if not evidence.along:
         if evidence.odd:
-            raise all_left_out(evidence.odd)
+            raise all_left_out(evidence.odd, odd=True)
         raise InputError("X is None", "give the variables to audit", argument="X")
     check_cut_names(bins, evidence.along)
     absent = evidence.absent()

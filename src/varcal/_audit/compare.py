@@ -20,6 +20,7 @@ from varcal._audit.comparison import (
     HIGHER_IS_BETTER,
     LEAST_CHANGE,
     LOG_LOSS,
+    POINTS,
     UNEVEN,
     Comparison,
     ComparisonRow,
@@ -178,8 +179,9 @@ def compare(
     order = {name: k for k, name in enumerate(given)}
     keyed = list(dict.fromkeys((row.metric, row.variable) for row in rows))
     rows.sort(key=lambda row: (keyed.index((row.metric, row.variable)), order[row.method]))
+    targets = [sets[0].target, *(sets[0].judged.targets if first.variables else ())]
     return Comparison(
-        rows=tuple(_judged(rows, sets[0].name, level)),
+        rows=tuple(_judged(rows, sets[0].name, level, {one.name: one.limit for one in targets})),
         methods=tuple(given),
         label=settings.label,
         target=sets[0].target.name,
@@ -190,6 +192,7 @@ def compare(
         n_bins=n_bins,
         binning=binning,
         grouped=first.groups is not None,
+        digits=sets[0].target.digits,
     )
 
 
@@ -434,21 +437,25 @@ def _without_parts(work: _Work, cells: _Cells, *, center: bool) -> Floats:
     return np.asarray(np.abs(gaps).sum((1, 2)) / total.sum((1, 2)))
 
 
-def _judged(rows: list[ComparisonRow], base: str, level: float) -> list[ComparisonRow]:
+def _judged(
+    rows: list[ComparisonRow], base: str, level: float, limits: Mapping[str, float]
+) -> list[ComparisonRow]:
     """Adjust the p-values for their number, and judge each row."""
     tested = [k for k, row in enumerate(rows) if row.method != base and row.p_value == row.p_value]
     adjusted = dict(zip(tested, holm([rows[k].p_value for k in tested]).tolist(), strict=True))
+    words = {k: _verdict(rows[k], adjusted[k] < 1 - level, limits) for k in adjusted}
     return [
-        replace(rows[k], p_holm=adjusted[k], verdict=_verdict(rows[k], adjusted[k] < 1 - level))
-        if k in adjusted
-        else rows[k]
+        replace(rows[k], p_holm=adjusted[k], verdict=words[k]) if k in adjusted else rows[k]
         for k in range(len(rows))
     ]
 
 
-def _verdict(row: ComparisonRow, sure: bool) -> str:
+def _verdict(row: ComparisonRow, sure: bool, limits: Mapping[str, float]) -> str:
     change = -row.difference if row.metric in HIGHER_IS_BETTER else row.difference
-    if not sure or abs(change) < LEAST_CHANGE[row.metric]:
+    least = LEAST_CHANGE[row.metric]
+    if row.metric in POINTS:
+        least = min(least, limits[row.target] / 10)
+    if not sure or abs(change) < least:
         return UNCHANGED
     if change > 0:
         return MADE_WORSE

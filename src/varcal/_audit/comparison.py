@@ -21,8 +21,8 @@ AVERAGE, BY_SCORE, UNEVEN = "average", "by score", "uneven"
 #: Figures that are better when larger.
 HIGHER_IS_BETTER = (ACCURACY, AUC)
 #: The least size of a change that counts as better or worse. Sizes that nobody would act on: a
-#: tenth of a point of accuracy and AUC, a fifth of a point of calibration error; a log-loss of
-#: 0.001 is what a change of all probabilities by about two points costs.
+#: tenth of a point of accuracy and AUC, a fifth of a point of calibration error or a tenth of its
+#: limit; a log-loss of 0.001 is what a change of all probabilities by about two points costs.
 LEAST_CHANGE = {
     LOG_LOSS: 0.001,
     BRIER: 0.0005,
@@ -41,7 +41,7 @@ _NUMBERS = (
 )
 
 
-def metric_text(metric: str, value: float) -> str:
+def metric_text(metric: str, value: float, digits: int = 1) -> str:
     """Write the value of a metric: in points, in percent, or with four decimals.
 
     >>> metric_text("uneven", 0.0904), metric_text("accuracy", 0.7886)
@@ -50,28 +50,30 @@ def metric_text(metric: str, value: float) -> str:
     '0.5029'
     """
     if metric in POINTS:
-        return points(value)
+        return points(value, digits)
     return percent(value) if metric == ACCURACY else decimals(value, 4)
 
 
-def metric_interval(metric: str, low: float, high: float) -> str:
+def metric_interval(metric: str, low: float, high: float, digits: int = 1) -> str:
     """Write the ends of an interval of a metric or of a difference.
 
     >>> metric_interval("accuracy", 0.781, 0.796)
     '78.1 to 79.6'
     """
     if metric in (*POINTS, ACCURACY):
-        return interval(low, high)
+        return interval(low, high, digits)
     return f"{decimals(low, 4)} to {decimals(high, 4)}"
 
 
-def metric_change(metric: str, value: float) -> str:
+def metric_change(metric: str, value: float, digits: int = 1) -> str:
     """Write a difference of two values of a metric, with its sign.
 
     >>> metric_change("uneven", -0.116), metric_change("log-loss", 0.00123)
     ('−11.6', '+0.0012')
     """
-    return signed(value) if metric in (*POINTS, ACCURACY) else with_sign(decimals(value, 4))
+    if metric in (*POINTS, ACCURACY):
+        return signed(value, digits)
+    return with_sign(decimals(value, 4))
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,8 @@ class Comparison:
         How variables were binned.
     grouped : bool
         Whether dependence within groups was allowed for.
+    digits : int
+        The decimals of points: two where events are rare.
     """
 
     rows: tuple[ComparisonRow, ...]
@@ -154,6 +158,7 @@ class Comparison:
     n_bins: int = 10
     binning: str = "quantile"
     grouped: bool = False
+    digits: int = 1
 
     @checked(method=check_text, metric=check_text, variable=check_text)
     def row(self, method: str, metric: str, variable: str = "") -> ComparisonRow:
@@ -205,6 +210,8 @@ class Comparison:
         """Raise ValueError unless every figure has a row for every method."""
         if not self.methods or not 0 < self.level < 1 or self.n_rows < 0:
             raise ValueError("there are no methods, or the level is not a share")
+        if self.digits not in (1, 2):
+            raise ValueError("the digits are not 1 or 2")
         figures = {(row.metric, row.variable) for row in self.rows}
         found = [(row.metric, row.variable, row.method) for row in self.rows]
         if len(set(found)) < len(found) or len(found) != len(figures) * len(self.methods):
@@ -291,7 +298,7 @@ class Comparison:
             self.methods, zip(*self.by_figure.values(), strict=True), strict=True
         ):
             columns[f"{method} " if method == "figure" else method] = [
-                metric_text(row.metric, row.value)
+                metric_text(row.metric, row.value, self.digits)
                 + (f" {row.verdict}" if row.verdict in CHANGED else "")
                 for row in rows
             ]

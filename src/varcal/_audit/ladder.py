@@ -41,6 +41,8 @@ if TYPE_CHECKING:
 
 AS_IT_IS, SHIFT, CURVE, VARIABLES = "as it is", "shift", "score curve", "variables"
 RETRAIN = "retrain"
+#: Why there is no ladder, where that was chosen.
+NOT_ASKED = "it was not asked for"
 RUNGS = (AS_IT_IS, SHIFT, CURVE, VARIABLES)
 #: The kinds of figures.
 AVERAGE, BY_SCORE, UNEVEN = "average", "by_score", "uneven"
@@ -69,11 +71,38 @@ SAME_ERROR = 0.5
 
 @dataclass(frozen=True)
 class Left:
-    """A figure that is left after a repair, with its interval."""
+    """A figure that is left after a repair: of the target that is worst beside its limit.
+
+    Attributes
+    ----------
+    value, low, high : float
+        The figure with its interval.
+    target : str
+        What the probabilities are of.
+    limit : float
+        The error of this target that matters.
+    """
 
     value: float
     low: float
     high: float
+    target: str
+    limit: float
+
+    @property
+    def is_surely_above(self) -> bool:
+        """Whether the whole interval is above the limit, on either side of 0."""
+        return max(self.low, -self.high) > self.limit
+
+    @property
+    def size(self) -> tuple[bool, float]:
+        """What the most important of several targets has most of."""
+        return self.is_surely_above, abs(self.value) / max(self.limit, 1e-9)
+
+    def around(self, value: float) -> Left:
+        """Return another value with an interval as wide as this one."""
+        reach = (self.high - self.low) / 2
+        return replace(self, value=value, low=value - reach, high=value + reach)
 
 
 @dataclass(frozen=True)
@@ -84,10 +113,10 @@ class Rung:
     ----------
     name : str
         "as it is", "shift", "score curve" or "variables".
-    average, average_low, average_high : float
-        Mean probability − rate. After a shift or a curve it is 0 up to what was learned from a
-        limited number of rows.
-    by_score, by_score_low, by_score_high : float
+    average : Left
+        Mean probability − rate. After a repair it is 0 up to what was learned from a limited
+        number of rows.
+    by_score : Left
         The error by score.
     uneven : dict of Left
         The uneven error along each variable, with intervals for all variables at once.
@@ -102,12 +131,8 @@ class Rung:
     """
 
     name: str
-    average: float
-    average_low: float
-    average_high: float
-    by_score: float
-    by_score_low: float
-    by_score_high: float
+    average: Left
+    by_score: Left
     uneven: dict[str, Left]
     log_loss: float
     accuracy: float
@@ -121,11 +146,21 @@ class Rung:
 
     @property
     def worst(self) -> tuple[str, Left]:
-        """The variable with the largest uneven error, with an interval of the largest one."""
+        """The variable with the largest uneven error, and that error."""
         name = max(self.uneven, key=lambda one: self.uneven[one].value)
-        every = self.uneven.values()
-        low, high = max(one.low for one in every), max(one.high for one in every)
-        return name, Left(self.uneven[name].value, low, high)
+        return name, self.uneven[name]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types."""
+        left = {"average": vars(self.average), "by_score": vars(self.by_score)}
+        return vars(self) | left | {"uneven": {name: vars(x) for name, x in self.uneven.items()}}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Rung:
+        """Return the rung that `to_dict` described."""
+        left = {name: Left(**data[name]) for name in ("average", "by_score")}
+        uneven = {name: Left(**one) for name, one in data["uneven"].items()}
+        return cls(**{**data, **left, "uneven": uneven})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -136,10 +171,8 @@ class Ladder(Shown):
     ----------
     rungs : tuple of Rung
         The repairs, each with more parameters than the one before.
-    limit : float
-        The error that matters.
     matters : float
-        The gain of log-loss that matters: what an error of `limit` everywhere costs.
+        The gain of log-loss that matters: what an error of the limit everywhere costs.
     digits : int
         The decimals of points.
     n_rows : int
@@ -158,7 +191,6 @@ class Ladder(Shown):
     """
 
     rungs: tuple[Rung, ...]
-    limit: float
     matters: float
     digits: int
     n_rows: int
@@ -191,7 +223,7 @@ class Ladder(Shown):
 
     def shown_average(self, rung: Rung) -> float:
         """Return the average as texts show it: the difference of the percentages beside it."""
-        return difference(self.observed + rung.average, self.observed, self.digits)
+        return difference(self.observed + rung.average.value, self.observed, self.digits)
 
     def rung(self, name: str) -> Rung:
         """Return one rung."""
@@ -199,13 +231,16 @@ class Ladder(Shown):
 
     def to_frame(self) -> Any:
         """Return one row per rung, as a pandas frame."""
-        plain = [name for name in Rung.__dataclass_fields__ if name not in ("name", "uneven")]
         columns: dict[str, list[Any]] = {"rung": [rung.name for rung in self.rungs]}
-        columns |= {name: [getattr(rung, name) for rung in self.rungs] for name in plain}
         columns["along"] = [rung.worst[0] for rung in self.rungs]
-        for name, end in (("uneven", "value"), ("uneven_low", "low"), ("uneven_high", "high")):
-            columns[name] = [getattr(rung.worst[1], end) for rung in self.rungs]
-        return frame_of(columns | {"suffices": [rung.suffices for rung in self.rungs]}, None)
+        for name in (AVERAGE, BY_SCORE, UNEVEN):
+            lefts = [r.worst[1] if name == UNEVEN else getattr(r, name) for r in self.rungs]
+            columns[name] = [left.value for left in lefts]
+            columns |= {f"{name}_{end}": [vars(x)[end] for x in lefts] for end in ("low", "high")}
+            columns[f"{name}_target"] = [left.target for left in lefts]
+        plain = ("log_loss", "accuracy", "above", "better", "suffices")
+        columns |= {name: [getattr(rung, name) for rung in self.rungs] for name in plain}
+        return frame_of(columns, None)
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
         columns: dict[str, list[str]] = {}
@@ -215,7 +250,7 @@ class Ladder(Shown):
             shown = {
                 "repair": rung.name,
                 "average": signed(self.shown_average(rung), self.digits),
-                "by score": points(rung.by_score, self.digits),
+                "by score": points(rung.by_score.value, self.digits),
                 "largest uneven error": f"{points(left.value, self.digits)} ({ends})",
                 "along": along,
                 "log-loss": f"{rung.log_loss:.4f}",
@@ -233,11 +268,7 @@ class Ladder(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
-        rungs = [
-            vars(rung) | {"uneven": {name: vars(left) for name, left in rung.uneven.items()}}
-            for rung in self.rungs
-        ]
-        return vars(self) | {"rungs": rungs}
+        return vars(self) | {"rungs": [rung.to_dict() for rung in self.rungs]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
@@ -246,11 +277,7 @@ class Ladder(Shown):
 
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Ladder:
-        rungs = tuple(
-            Rung(**one | {"uneven": {name: Left(**left) for name, left in one["uneven"].items()}})
-            for one in data["rungs"]
-        )
-        return cls(**{**data, "rungs": rungs})
+        return cls(**{**data, "rungs": tuple(map(Rung.from_dict, data["rungs"]))})
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the rungs are the known ones, all with the same variables."""
@@ -262,10 +289,10 @@ class Ladder(Shown):
         variables = set(self.rungs[0].uneven)
         if not variables or any(set(rung.uneven) != variables for rung in self.rungs):
             raise ValueError("the rungs do not have the same variables")
-        numbers = [one for rung in self.rungs for one in vars(rung).values() if type(one) is float]
-        lefts = [left for rung in self.rungs for left in rung.uneven.values()]
-        numbers += [one for left in lefts for one in vars(left).values()]
-        numbers += [self.limit, self.matters, *self.steps.values(), *self.places_after]
+        numbers = [one for rung in self.rungs for one in (rung.log_loss, rung.accuracy)]
+        lefts = [x for r in self.rungs for x in (r.average, r.by_score, *r.uneven.values())]
+        numbers += [end for one in lefts for end in (one.value, one.low, one.high, one.limit)]
+        numbers += [self.matters, *self.steps.values(), *self.places_after]
         numbers += [one for says in self.after.values() for one in says]
         if not all(abs(one) <= LARGEST for one in numbers):
             raise ValueError("a figure of a rung is missing or too large")
@@ -292,6 +319,11 @@ class _Way:
     def take(self, part: Ints) -> _Way:
         index = {name: where[part] for name, where in self.index.items()}
         return replace(self, rows=self.rows.take(part), index=index)
+
+    def claims(self, p: Floats) -> list[Claim]:
+        """Return what is judged of other probabilities for the rows."""
+        rows = replace(self.rows, p=p)
+        return [claim_of(rows, key) for key in self.keys]
 
     def mean(self, values: Floats, level: float = 0.5) -> tuple[float, float, float]:
         """Return the mean of values of the rows, with its interval."""
@@ -327,7 +359,7 @@ def climber(
 
     def find(audit: Audit) -> tuple[Ladder | None, str]:
         if top is None:
-            return None, "it was not asked for"
+            return None, NOT_ASKED
         given = rows()
         if given is None:
             return None, "it needs the rows, and only their sums are in memory"
@@ -356,7 +388,7 @@ def _climb(way: _Way, audit: Audit, top: str, sampled: bool, rng: np.random.Gene
     judged = np.flatnonzero(halves == 1)
     allowed = [row.variable for row in audit.rows if row.variable not in audit.protected]
     made = {AS_IT_IS: np.asarray(rows.p, dtype=np.float64)}
-    figures = {AS_IT_IS: _first(audit)}
+    figures: dict[str, _Figures] = {AS_IT_IS: _first(audit)}
     for name in RUNGS[1 : RUNGS.index(top) + 1]:
         read = allowed[:MOST_VARIABLES] if name == VARIABLES else []
         if way.two and name != VARIABLES:
@@ -364,7 +396,11 @@ def _climb(way: _Way, audit: Audit, top: str, sampled: bool, rng: np.random.Gene
             figures[name] = _figures(way, made[name], name, figures[AS_IT_IS])
         else:
             made[name] = _held_out(name, rows, halves, read, rng)
-            figures[name] = _figures(way.take(judged), made[name][judged])
+            half = _figures(way.take(judged), made[name][judged])
+            # The average of all rows, as wide as that of one half: the halves' errors cancel.
+            means = [way.mean(claim.score - claim.hit)[0] for claim in way.claims(made[name])]
+            averages = zip(half[AVERAGE, ""], means, strict=True)
+            figures[name] = half | {(AVERAGE, ""): [one.around(mean) for one, mean in averages]}
     return _with_after(_ladder(way, made, figures, sampled), audit, way, made)
 
 
@@ -440,51 +476,39 @@ def _calibrator(name: str, n_classes: int) -> Any:
 # ------------------------------------------------------------------ figures
 
 
-@dataclass(frozen=True)
-class _Figure:
-    """One figure of one target; `along` is empty for the average and the error by score."""
-
-    kind: str
-    along: str
-    left: Left
-    limit: float
-
-    @property
-    def is_above(self) -> bool:
-        """Whether it is shown above the limit.
-
-        An average or an error by score has to be surely above it: a smaller one that matters
-        shows as a gain of the repair. An uneven error may need more rows to be learned than to be
-        seen: it has to be surely not 0, and above the limit as estimated.
-        """
-        if self.kind == UNEVEN:
-            return self.left.low > 0 and self.left.value > self.limit
-        return max(self.left.low, -self.left.high) > self.limit
-
-    @property
-    def size(self) -> tuple[bool, float]:
-        """What the most important of several targets has most of."""
-        surely = max(self.left.low, -self.left.high) > self.limit
-        return surely, abs(self.left.value) / max(self.limit, 1e-9)
+#: Figures of every target, by kind and, for uneven errors, by variable.
+_Figures = dict[tuple[str, str], list[Left]]
 
 
-def _first(audit: Audit) -> list[_Figure]:
+def _is_above(kind: str, left: Left) -> bool:
+    """Whether a figure is shown above its limit.
+
+    An average or an error by score has to be surely above it: a smaller one that matters shows as
+    a gain of the repair. An uneven error may need more rows to be learned than to be seen: it has
+    to be surely not 0, and above the limit as estimated.
+    """
+    if kind == UNEVEN:
+        return left.low > 0 and left.value > left.limit
+    return left.is_surely_above
+
+
+def _first(audit: Audit) -> _Figures:
     """Return the figures of the first rung, which are those of the audit."""
-    found = []
+    found: dict[tuple[str, str], list[Left]] = {}
     for one in audit.targets.values():
-        score, gap = one.by_score, Left(one.gap, one.gap_low, one.gap_high)
-        found.append(_Figure(AVERAGE, "", gap, one.limit))
-        found.append(_Figure(BY_SCORE, "", Left(score.debiased, score.low, score.high), one.limit))
+        score, of = one.by_score, (one.name, one.limit)
+        found.setdefault((AVERAGE, ""), []).append(Left(one.gap, one.gap_low, one.gap_high, *of))
+        by_score = Left(score.debiased, score.low, score.high, *of)
+        found.setdefault((BY_SCORE, ""), []).append(by_score)
     for row in audit.rows:
-        for own in row.figures:
-            left = Left(own.uneven.debiased, own.low, own.high)
-            found.append(_Figure(UNEVEN, row.variable, left, audit.targets[own.target].limit))
+        found[UNEVEN, row.variable] = [
+            Left(x.uneven.debiased, x.low, x.high, x.target, audit.targets[x.target].limit)
+            for x in row.figures
+        ]
     return found
 
 
-def _figures(
-    way: _Way, p: Floats, pooled: str = "", first: Sequence[_Figure] = ()
-) -> list[_Figure]:
+def _figures(way: _Way, p: Floats, pooled: str = "", first: _Figures | None = None) -> _Figures:
     """Return the figures of probabilities for rows that did not fit them.
 
     `pooled` names a rung whose fits have learned from all of these rows, each from other folds.
@@ -492,24 +516,23 @@ def _figures(
     the audit's test of it is finer than the interval.
     """
     rows = replace(way.rows, p=p)
-    found = []
-    sure = {one.along: one.left.value for one in first if one.kind == UNEVEN and one.left.low > 0}
-    for key, target in zip(way.keys, way.targets, strict=True):
-        claim = claim_of(rows, key)
+    found: dict[tuple[str, str], list[Left]] = {}
+    for k, (key, target) in enumerate(zip(way.keys, way.targets, strict=True)):
+        claim, of = claim_of(rows, key), (target.name, target.limit)
         bins = _score_bins(claim.score)
         law = law_of_sides(cell_sums(bins, SCORE_BINS, None, claim, rows))
-        average = Left(*way.mean(claim.score - claim.hit, way.level))
+        average = Left(*way.mean(claim.score - claim.hit, way.level), *of)
         if pooled:
             learned = _learning(pooled, claim_of(way.rows, key).score, claim, bins, rows)
             # A fit that is judged has learned from all folds but one.
             reach = law.quantile(way.level) * math.sqrt(learned[-1] * N_FOLDS / (N_FOLDS - 1))
-            average = Left(average.value, average.value - reach, average.value + reach)
+            average = replace(average, low=average.value - reach, high=average.value + reach)
             by_score = _pooled_by_score(law, learned[:-1], way.level)
         else:
             (one,) = LawErrors.of([law]).measured(way.level)
-            by_score = Left(one.debiased, one.low, one.high)
-        found.append(_Figure(AVERAGE, "", average, target.limit))
-        found.append(_Figure(BY_SCORE, "", by_score, target.limit))
+            by_score = one.debiased, one.low, one.high
+        found.setdefault((AVERAGE, ""), []).append(average)
+        found.setdefault((BY_SCORE, ""), []).append(Left(*by_score, *of))
         side = None if key == CORRECT else predicted(rows, key)
         laws = [
             law_of_sides(
@@ -525,10 +548,11 @@ def _figures(
         several = len(way.keys) > 1
         lows = errors.low(1 - alpha / len(way.keys)) if several else [one.low for one in measured]
         for name, one, low in zip(way.index, measured, lows, strict=True):
-            if one.debiased > SAME_ERROR * sure.get(name, math.inf):
+            before = first[UNEVEN, name][k] if first else None
+            if before and before.low > 0 and one.debiased > SAME_ERROR * before.value:
                 low = max(low, LEAST_PART * one.debiased)
-            left = Left(one.debiased, low, one.high)
-            found.append(_Figure(UNEVEN, name, left, target.limit))
+            left = Left(one.debiased, low, one.high, *of)
+            found.setdefault((UNEVEN, name), []).append(left)
     return found
 
 
@@ -574,7 +598,7 @@ def _learning(name: str, before: Floats, claim: Claim, bins: Ints, rows: Predict
     return np.maximum(((means @ learned) * means).sum(axis=1), 0.0)
 
 
-def _pooled_by_score(law: GapLaw, learned: Floats, level: float) -> Left:
+def _pooled_by_score(law: GapLaw, learned: Floats, level: float) -> tuple[float, float, float]:
     r"""Return the error by score of a repair whose fits have seen all rows.
 
     Gaps of pooled rows vary by less than independent ones, :math:`\Sigma - JCJ^\top`, because
@@ -595,20 +619,21 @@ def _pooled_by_score(law: GapLaw, learned: Floats, level: float) -> Left:
     # The absolute values of independent normal errors vary by 1 − 2/π of their variance.
     spread = math.sqrt((1 - 2 / math.pi) * float((law.share**2 * learned).sum()))
     reach = two_sided_quantile(level, law.df) * spread
-    return Left(float(value), max(float(low) - reach, 0.0) if ends[0] > 0 else 0.0, high + reach)
+    least = max(float(low) - reach, 0.0) if ends[0] > 0 else 0.0
+    return float(value), least, float(high) + reach
 
 
 # ------------------------------------------------------------------ the rule
 
 
 def _ladder(
-    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, Sequence[_Figure]], sampled: bool
+    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, _Figures], sampled: bool
 ) -> Ladder:
     """Compare the rungs, each with all higher ones."""
-    rows, limits = way.rows, [one.limit for one in way.targets]
+    rows = way.rows
     losses = {name: row_losses(p, rows.y) for name, p in made.items()}
     shares = [way.mean((rows.y == k) * 1.0)[0] for k in range(len(rows.classes))]
-    matters = limits[0] ** 2 / (2 * max(share * (1 - share) for share in shares))
+    matters = way.targets[0].limit ** 2 / (2 * max(share * (1 - share) for share in shares))
 
     def is_better(higher: str, lower: str) -> bool:
         """Whether a rung gains what matters where the lower one is surely wrong.
@@ -623,30 +648,23 @@ def _ladder(
 
     names, rungs = list(made), []
     for k, name in enumerate(names):
-        found: dict[tuple[str, str], list[_Figure]] = {}
-        for one in figures[name]:
-            found.setdefault((one.kind, one.along), []).append(one)
-        left = {key: max(several, key=lambda one: one.size).left for key, several in found.items()}
-        average, by_score = left[AVERAGE, ""], left[BY_SCORE, ""]
+        every = figures[name].items()
+        left = {key: max(several, key=lambda one: one.size) for key, several in every}
         rungs.append(
             Rung(
                 name=name,
-                average=average.value,
-                average_low=average.low,
-                average_high=average.high,
-                by_score=by_score.value,
-                by_score_low=by_score.low,
-                by_score_high=by_score.high,
+                average=left[AVERAGE, ""],
+                by_score=left[BY_SCORE, ""],
                 uneven={along: one for (kind, along), one in left.items() if kind == UNEVEN},
                 log_loss=way.mean(losses[name]["log-loss"])[0],
                 accuracy=way.mean(losses[name]["accuracy"])[0],
-                above=any(one.is_above for one in figures[name]),
+                above=any(_is_above(kind, x) for (kind, _), several in every for x in several),
                 better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
             )
         )
     digits = max(one.digits for one in way.targets)
     rate = way.targets[0].observed if way.two else 0.0
-    return Ladder(tuple(rungs), min(limits), matters, digits, len(rows), sampled, rate)
+    return Ladder(tuple(rungs), matters, digits, len(rows), sampled, rate)
 
 
 def _divergence(p: Floats, q: Floats) -> Floats:

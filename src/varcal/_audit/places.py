@@ -14,8 +14,8 @@ from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
 from varcal._inference.cell_law import part_of
 from varcal._inference.gap_law import GapLaw, gap_interval
-from varcal._measures.regions import value_label
 from varcal._text.edges import edge_texts
+from varcal._text.numbers import near_number
 
 #: At most this many places are named for a whole audit, and this many of one variable.
 MOST_PLACES, MOST_OF_VARIABLE = 5, 2
@@ -182,7 +182,10 @@ class Places:
     def _end_texts(self, bins: slice) -> list[str]:
         kind, ends = self.whole.kind, self._ends(bins).tolist()
         if kind == "numeric":
-            return [value_label(end, kind, ()) for end in ends]
+            every = np.asarray(self.whole.coarse.bins.edges)  # type: ignore[union-attr]
+            width = np.diff(every[bins.start : bins.stop + 1])
+            width = width[np.isfinite(width) & (width > 0)]
+            return [near_number(end, float(width.min()) if len(width) else 0.0) for end in ends]
         zone = getattr(self.whole.coarse.bins, "zone", "")
         return edge_texts(ends, datetime=kind == "datetime", duration=kind == "duration", zone=zone)
 

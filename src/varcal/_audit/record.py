@@ -14,7 +14,7 @@ from varcal._audit.decision import VERDICTS
 from varcal._inference.measured import Measured
 from varcal._measures.bin_table import BinTable
 from varcal._text.html_tables import Shown
-from varcal._text.numbers import interval, p_text, percent, points, signed
+from varcal._text.numbers import difference, interval, p_text, percent, points, signed
 
 
 def saved(value: Any) -> Any:
@@ -317,7 +317,9 @@ class AuditRow(Shown):
             "rows": [f"{columns['n'][k]:,}" for k in held],
             "says": [percent(columns["predicted"][k]) for k in held],
             "happens": [percent(columns["observed"][k]) for k in held],
-            "difference": [signed(columns["gap"][k]) for k in held],
+            "difference": [
+                signed(difference(columns["predicted"][k], columns["observed"][k])) for k in held
+            ],
         }
         head = (
             f"{self.variable}: {self.verdict}, uneven error of {self.target} "

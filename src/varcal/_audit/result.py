@@ -218,17 +218,21 @@ class Audit:
         screen = self.screen(ladder=False)
         return f"{screen.headline}. {screen.lede}"
 
-    def to_dict(self) -> dict[str, Any]:
+    @checked(ladder=check_flag)
+    def to_dict(self, *, ladder: bool = False) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON.
 
-        The ladder is part of it if it was asked for before.
+        Parameters
+        ----------
+        ladder : bool
+            Whether to judge the ladder; otherwise it is included if it was asked for before.
         """
-        ladder, obstacle = vars(self).get("_climbed", (None, ""))
+        climbed, obstacle = self._climbed if ladder else vars(self).get("_climbed", (None, ""))
         return {
             "format": AUDIT.format,
             "varcal": __version__,
             "verdict": self.verdict,
-            "advice": None if ladder is None else self.advice,
+            "advice": None if climbed is None else self.advice,
             "sentence": self.sentence,
             **{name: getattr(self, name) for name in _PLAIN},
             **{name: list(getattr(self, name)) for name in _TEXTS},
@@ -236,7 +240,7 @@ class Audit:
             "targets": {name: saved(one) for name, one in self.targets.items()},
             "rows": saved(self.rows),
             "places": saved(self.places),
-            "ladder": None if ladder is None else ladder.to_dict(),
+            "ladder": None if climbed is None else climbed.to_dict(),
             "ladder_obstacle": obstacle,
             "intersections": None if self.intersections is None else self.intersections.to_dict(),
         }
@@ -307,8 +311,8 @@ class Audit:
 
     @checked()
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the audit as JSON; `varcal.load` reads it."""
-        AUDIT.write(path, self.to_dict())
+        """Write the audit with its ladder as JSON; `varcal.load` reads it."""
+        AUDIT.write(path, self.to_dict(ladder=True))
 
     @checked(path=or_none(check_path))
     def report(self, path: str | PathLike[str] | None = None, *, title: str = "") -> Any:

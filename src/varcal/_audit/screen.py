@@ -6,7 +6,7 @@ write them down.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,7 +23,17 @@ from varcal._audit.decision import (
     WATCH,
     state_of,
 )
-from varcal._audit.ladder import AS_IT_IS, CURVE, RETRAIN, SHIFT, VARIABLES, Ladder, Rung
+from varcal._audit.ladder import (
+    AS_IT_IS,
+    CURVE,
+    NOT_ASKED,
+    RETRAIN,
+    SHIFT,
+    VARIABLES,
+    Ladder,
+    Left,
+    Rung,
+)
 from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target
 from varcal._text.gaps import CONFIDENCE, RISK, gap_side
 from varcal._text.numbers import (
@@ -47,6 +57,8 @@ REPAIRS = {
     CURVE: "one curve for every score",
     VARIABLES: "a correction that reads the columns",
 }
+#: The same with more than two classes.
+OF_CLASSES = {SHIFT: "one number per class", CURVE: "one map of all scores (Dirichlet)"}
 #: Code and command that learn each repair.
 LINES = {
     SHIFT: ("vc.calibrators.ShiftCalibrator().fit(p, y{})", "shift"),
@@ -63,13 +75,19 @@ SHORT_LEVEL = 3
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure with its interval, and where that lies; `signed` if its sign says something."""
+    """A figure with its interval, and where that lies.
+
+    `signed` if its sign says something; `target` is the class, where there are several, and
+    `limit` its limit.
+    """
 
     value: float
     low: float
     high: float
     state: str
-    signed: bool = False
+    signed: bool
+    target: str
+    limit: float
 
 
 @dataclass(frozen=True)
@@ -230,6 +248,7 @@ class _Writer:
         one = self.target.by_score
         self.by_score = state_of(one.low, one.high, self.target.limit)
         self.advice = "" if ladder is None else str(audit.advice)
+        self.several = len(audit.targets) > 1
 
     def screen(self) -> Screen:
         audit = self.audit
@@ -239,7 +258,7 @@ class _Writer:
             badge=self.badge(),
             headline=self.headline(),
             lede=self.lede(),
-            target=name_of(self.target),
+            target=Sentence.of("the model") if self.several else name_of(self.target),
             groups=self.groups(),
             groups_note=self.groups_note(),
             steps=self.steps(),
@@ -342,7 +361,7 @@ class _Writer:
         if verdict == FINE:
             said.append(self.ruled_out())
         elif verdict == WATCH:
-            said.append(Sentence.of(self.unclear()))
+            said += [Sentence.of(one) for one in (self.shown_words(), self.unclear()) if one]
         else:
             said += [Sentence.of(one) for one in (self.off(), self.after_words()) if one]
         return Sentence.of(said[0], *(part for one in said[1:] for part in (" ", one)))
@@ -357,7 +376,7 @@ class _Writer:
                 "On average the model is ", says, " sure of its answers and right in ", happens
             )
         about = Sentence()
-        if len(self.audit.targets) > 1:
+        if self.several:
             about = Sentence.of(" for ", name_of(self.target))
         return Sentence.of("On average the model says ", says, about, " and ", happens, " happens")
 
@@ -374,7 +393,7 @@ class _Writer:
         start, also = ("Along", "also ") if too else ("But along", "")
         once = " once that is taken off" if too else ""
         size = f"{self.points(first.uneven.debiased)} points"
-        if len(self.audit.targets) > 1:
+        if self.several:
             size += " of {}"
         name, of = StrongName(cut(first.variable)), name_of(self.audit.targets[first.target])
         if many == 1:
@@ -388,34 +407,76 @@ class _Writer:
         )
 
     def after_words(self) -> Sentence | str:
-        """Say what the advised repair leaves."""
+        """Say what the advised repair leaves, of each kind of error."""
         if self.ladder is None or not self.advice:
             return ""
         if self.advice == RETRAIN:
             return "No repair that was tried predicts unseen rows better by an amount that matters."
         rung = self.ladder.rung(self.advice)
-        name, most = rung.worst
-        left, is_shown = rung.uneven[name], most.low > 0
-        size = f"{self.points(left.value)} points along {{}}"
-        size += f" ({interval(left.low, left.high, self.digits)})"
-        if self.advice == VARIABLES:
-            curve = self.ladder.rung(CURVE).worst[1].value
-            text = f"A score curve leaves {self.points(curve)}; a repair by variables leaves "
-            text += size if is_shown else "none that can be told from chance"
+        name, left = rung.worst
+        average = abs(self.ladder.shown_average(rung))
+        text = (
+            f"{self.subject()} leaves {self.points(average)} points on average, "
+            f"{self.points(rung.by_score.value)} by score"
+        )
+        if left.low > 0:
+            text += f" and {self.points(left.value)} along {{}}"
+            text += f" ({interval(left.low, left.high, self.digits)})"
+            if state_of(left.low, left.high, left.limit) == MAY_BE:
+                text += f", which may be above the limit of {limit_text(left.limit)}"
         else:
-            text = "A curve of the score"
-            if self.advice == SHIFT:
-                text = "One number added to every score (a shift)"
-            text += " corrects that; " if not self.above or rung.suffices else " helps; "
-            rest = "along variables, no error can then be told from chance"
-            text += f"{size} are left" if is_shown else rest
-        if is_shown and state_of(left.low, left.high, self.target.limit) == MAY_BE:
-            text += f", which may be above the limit of {self.limit}"
-        if rung.by_score_low > 0 and rung.by_score > self.target.limit:
-            text += f"; by score it is off by {self.points(rung.by_score)}"
+            text += " and none that is shown along variables"
+        if self.advice == VARIABLES:
+            text += self.beyond_curve(rung)
         if not rung.suffices:
-            text += ". No repair that was tried is enough; this one predicts best"
-        return filled(f"{text}.", Named(cut(name)))
+            text += ". That is not enough"
+        return Sentence.of(filled(f"{text}.", Named(cut(name))), self.made_worse(rung))
+
+    def subject(self) -> str:
+        """Name the advised repair at the start of a sentence."""
+        if self.advice == VARIABLES:
+            return "A repair by variables"
+        if self.several:
+            return f"O{OF_CLASSES[self.advice][1:]}"
+        return "A curve of the score" if self.advice == CURVE else f"A shift ({REPAIRS[SHIFT]})"
+
+    def beyond_curve(self, rung: Rung) -> str:
+        """Say why a curve of the score is not enough."""
+        assert self.ladder is not None
+        curve = self.ladder.rung(CURVE)
+        if curve.above:
+            return (
+                f". A score curve would leave {self.points(curve.worst[1].value)} along variables"
+            )
+        if curve.better:
+            losses = f"log-loss {curve.log_loss:.4f} instead of {rung.log_loss:.4f}"
+            return f". A score curve predicts unseen rows worse ({losses})"
+        return ""
+
+    def made_worse(self, rung: Rung) -> Sentence:
+        """Name the variable along which a repair adds most uneven error, if that is shown."""
+        assert self.ladder is not None
+        before = self.ladder.rungs[0].uneven
+        name, after = max(rung.uneven.items(), key=lambda x: x[1].value - before[x[0]].value)
+        old = before[name].value
+        if after.low <= 0 or after.value <= after.limit or after.value - old < after.limit / 2:
+            return Sentence()
+        text = f" It makes {{}} worse: {self.points(old)} before, {self.points(after.value)} after."
+        return filled(text, StrongName(cut(name)))
+
+    def shown_words(self) -> str:
+        """Say which average or error by score there is evidence of, if none is above the limit."""
+        every = self.audit.targets.values()
+        alpha, said = (1 - self.audit.level) / (2 * len(every)), []
+        for one in every:
+            of = f" of {one.label or one.name}" if self.several else ""
+            if one.p_value <= alpha:
+                ends = interval(one.gap_low, one.gap_high, self.digits)
+                said.append(f"of the average{of} ({ends} points)")
+            if one.by_score.p_value <= alpha:
+                ends = interval(one.by_score.low, one.by_score.high, self.digits)
+                said.append(f"by score{of} ({ends} points)")
+        return f"There is evidence of an error {' and '.join(said[:2])}." if said else ""
 
     def unclear(self) -> Sentence | str:
         """Say what variables show when none is surely above the limit."""
@@ -470,7 +531,7 @@ class _Writer:
         if self.repaired() and self.ladder is not None:
             shifts = list(self.ladder.places_after)
         every = Sentence.of("All ", count(self.audit.n_rows, "row"))
-        about = name_of(one) if len(self.audit.targets) > 1 else Sentence.of("everybody")
+        about = name_of(one) if self.several else Sentence()
         made = [self.group(every, about, one, shifts[0])]
         for place, shift in zip(self.audit.places, shifts[1:], strict=True):
             side = filled("among those predicted {} · ", Named(cut(place.side)))
@@ -521,24 +582,28 @@ class _Writer:
 
     def step(self, rung: Rung) -> Step:
         assert self.ladder is not None
-        (name, left), limit = rung.worst, self.ladder.limit
-        average = self.ladder.shown_average(rung)
+        name, left = rung.worst
 
-        def figure(value: float, low: float, high: float, *, signed: bool = False) -> Figure:
-            return Figure(value, low, high, state_of(low, high, limit), signed)
+        def figure(one: Left, *, signed: bool = False) -> Figure:
+            target = self.audit.targets[one.target]
+            label = (target.label or target.name) if self.several else ""
+            state = state_of(one.low, one.high, one.limit)
+            return Figure(one.value, one.low, one.high, state, signed, label, one.limit)
 
         verdicts = [
-            state_of(one.low, one.high, limit) if one.low > 0 else NO_EVIDENCE
+            state_of(one.low, one.high, one.limit) if one.low > 0 else NO_EVIDENCE
             for one in rung.uneven.values()
         ]
         if rung.name == AS_IT_IS:
             verdicts = [row.verdict for row in self.audit.rows]
+        about = OF_CLASSES.get(rung.name) if self.several else None
+        shown = replace(rung.average, value=self.ladder.shown_average(rung))
         return Step(
             name=rung.name,
-            about=REPAIRS[rung.name],
-            average=figure(average, rung.average_low, rung.average_high, signed=True),
-            by_score=figure(rung.by_score, rung.by_score_low, rung.by_score_high),
-            uneven=figure(left.value, left.low, left.high),
+            about=about or REPAIRS[rung.name],
+            average=figure(shown, signed=True),
+            by_score=figure(rung.by_score),
+            uneven=figure(left),
             along=name,
             n_above=verdicts.count(ABOVE),
             n_may_be=verdicts.count(MAY_BE),
@@ -551,10 +616,7 @@ class _Writer:
         limits = [one.limit for one in self.audit.targets.values()]
         if min(limits) < max(limits):
             least, most = limit_text(min(limits)), limit_text(max(limits))
-            return Sentence.of(
-                f"Limits {least} to {most} points, each class by its own rate; repairs are judged "
-                f"by {least}."
-            )
+            return Sentence.of(f"Limits {least} to {most} points, each class by its own rate.")
         reason = self.target.limit_reason
         if reason == "the default" and self.target.name != TOP_CLASS:
             fifth = 0.2 * min(self.target.observed, 1 - self.target.observed)
@@ -566,9 +628,10 @@ class _Writer:
             why = self.audit.ladder_obstacle if "_climbed" in vars(self.audit) else ""
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
-        rows = f"Judged on{sample} {count(self.ladder.n_rows, 'row')} that did not fit each repair"
-        if len(self.audit.targets) > 1:
-            rows += "; figures are those of the class that is worst beside its limit"
+        many = count(self.ladder.n_rows, "row")
+        rows = f"Judged on rows that did not fit each repair (of{sample} {many})"
+        if self.several:
+            rows += "; each figure is of the class that is worst beside its limit"
         if self.audit.verdict not in (REPAIR, WATCH):
             return Sentence.of(f"{rows}.")
         rule = (
@@ -583,6 +646,8 @@ class _Writer:
 
     def todos(self) -> tuple[Todo, ...]:
         verdict, limit = self.audit.verdict, self.limit
+        told = Sentence.of(Named(" ".join(self.audit.suspicions)))
+        check = (Todo("Check the input first", told),) if self.audit.suspicions else ()
         if verdict == FINE:
             text = filled(
                 "The probabilities may be taken as they are along {}. Variables that are not in "
@@ -590,7 +655,7 @@ class _Writer:
                 listed([row.variable for row in self.audit.rows]),
                 self.search(),
             )
-            return Todo("Use it, within what was checked", text), gate("Keep it so")
+            return (*check, Todo("Use it, within what was checked", text), gate("Keep it so"))
         if verdict == CANNOT_TELL:
             wait = "That nothing was found does not show that nothing is wrong."
             more = (
@@ -598,6 +663,7 @@ class _Writer:
                 "fewer rows are enough."
             )
             return (
+                *check,
                 Todo("Do not rely on it yet", Sentence.of(wait)),
                 Todo("Collect more rows", Sentence.of(more)),
                 gate("Then audit again"),
@@ -611,7 +677,8 @@ class _Writer:
         )
         first = self.until() if verdict == REPAIR else Sentence.of(care)
         todo = Todo(title, Sentence.of(first, self.search()))
-        return todo, self.repair(), gate("Prove it, then keep it so")
+        end = "Prove it, then keep it so" if verdict == REPAIR else "Check new rows"
+        return (*check, todo, self.repair(), gate(end))
 
     def until(self) -> Sentence:
         name = name_of(self.target)
@@ -632,6 +699,9 @@ class _Writer:
 
     def repair(self) -> Todo:
         name = self.advice
+        why = self.audit.ladder_obstacle if "_climbed" in vars(self.audit) else ""
+        if not name and why not in ("", NOT_ASKED):
+            return Todo("Find out which repair it needs", Sentence.of(f"Not judged: {why}."))
         if not name:
             text = "From the rows: what a shift, a score curve, the variables leave. "
             code = Code("vc.audit(…).ladder", command="varcal audit …")
@@ -646,7 +716,7 @@ class _Writer:
             text = "No repair predicts unseen rows surely better."
             return Todo("Leave it as it is", Sentence.of(text))
         call, method = LINES[name]
-        if len(self.audit.targets) > 1 and name == CURVE:
+        if self.several and name == CURVE:
             call = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
         positive = f", pos_label={self.audit.pos_label}" if self.audit.pos_label else ""
         command = f"varcal calibrate … --method {method} -o repair.json"
@@ -660,7 +730,7 @@ class _Writer:
             text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
             return f"{text} the log-odds of every row. "
         if name == CURVE:
-            return "One curve for every score; no column is read. "
+            return "It reads the score alone, no column. "
         if name != VARIABLES:
             return ""
         kept = self.audit.protected

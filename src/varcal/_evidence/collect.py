@@ -117,7 +117,7 @@ def make_bins(
     else:
         survey = survey_of(rows, roles, classes, rows.count())
     if not survey.roles.v:
-        raise all_left_out(survey.seen.odd)
+        raise all_left_out(survey.seen.odd, odd=True)
     found = survey.part.classes
     few = len(found) <= MOST_FINE_CLASSES
     if events is not None and not events:

@@ -199,10 +199,13 @@ def must_read(X: object, include: str | Sequence[str] | None) -> tuple[str, ...]
     return (include,) if isinstance(include, str) else tuple(include or ())
 
 
-def all_left_out(reasons: Mapping[str, str]) -> InputError:
-    """Return the error for a table without any variable to audit."""
+def all_left_out(reasons: Mapping[str, str], *, odd: bool = False) -> InputError:
+    """Return the error for a table without any variable to audit; odd ones cannot come back."""
     shown = "; ".join(f"{name!r} ({reason})" for name, reason in list(reasons.items())[:3])
     more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    if odd:
+        hint = "give columns of numbers, texts, dates or truth values"
+        return InputError(f"X has no variable to audit: {shown}{more}", hint, argument="X")
     return InputError(
         f"X has no variable to audit: {shown}{more}",
         "bring columns back with {include}",

@@ -29,14 +29,10 @@ def report_audit(audit: Audit, path: Path_ | None, *, title: str = "") -> Inline
     if path is None:
         return InlineReport(audit_html(audit, title), title or "Calibration audit")
 
-    def as_json() -> str:
-        assert audit.ladder is not None or audit.ladder_obstacle
-        return json_text(audit.to_dict())
-
     forms = {
         ".html": lambda: audit_html(audit, title),
         ".md": lambda: audit_markdown(audit, title),
-        ".json": as_json,
+        ".json": lambda: json_text(audit.to_dict(ladder=True)),
     }
     _write(path, forms)
     return None

@@ -48,11 +48,10 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
         "",
         *wrap(str(screen.lede), WIDTH),
         "",
-        *_groups(screen),
-        "",
     ]
     for suspicion in screen.suspicions:
         lines += [*wrap(f"Check the input: {suspicion}", WIDTH), ""]
+    lines += [*_groups(screen), ""]
     if screen.steps:
         lines += [*_ladder(screen, audit), ""]
     elif screen.ladder_note:
@@ -115,30 +114,33 @@ def _group(one: Group, screen: Screen) -> list[str]:
     line += f"{after:>{WIDTH - len(line)}}"
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
     ends = interval(low, high, digits)
-    about = short(str(one.about), 48)
+    about = short(str(one.about), _NAME + 12) if one.about else ""
     return [line.rstrip(), f"    {about:{_NAME + 14}}{ends}".rstrip()]
 
 
 def _figure(one: Figure, digits: int) -> str:
     value = signed(one.value, digits) if one.signed else points(one.value, digits)
-    return f"{PLAIN_MARKS[one.state]:2} {value:>5}"
+    return f"{PLAIN_MARKS[one.state]:2} {value:>{4 + digits}}"
 
 
 def _ladder(screen: Screen, audit: Audit) -> list[str]:
     head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
     lines = [f"{head}{'above':>12}{'log-loss':>10}"]
-    lines += [_step(one, screen.digits, len(audit)) for one in screen.steps]
+    lines += [line for one in screen.steps for line in _step(one, screen.digits, len(audit))]
     note = f"Points off, {level_text(audit.level)}. {screen.limit}"
     marks = "x surely above, ~ may be above, ok below."
     return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
-def _step(one: Step, digits: int, many: int) -> str:
+def _step(one: Step, digits: int, many: int) -> list[str]:
     name = f"{'>' if one.advised else ' '} {one.name:16}"
     uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    name += f"{f'{_figure(one.average, digits):8} {_figure(one.by_score, digits)}':19}"
+    name += f"{f'{_figure(one.average, digits)} {_figure(one.by_score, digits)}':{17 + 2 * digits}}"
     above = f"{one.n_above} of {many}"
-    return f"{name}{uneven}{above:>{33 - len(uneven)}}{one.log_loss:>10.4f}"
+    line = f"{name}{uneven}{above:>{35 - 2 * digits - len(uneven)}}{one.log_loss:>10.4f}"
+    of = [f"{short(x.target, 9):10}" for x in (one.average, one.by_score)]
+    under = f"{'':18}{''.join(of)}{short(f'{one.uneven.target}, {one.along}', 33)}"
+    return [line, under] if one.uneven.target else [line]
 
 
 def _pair(one: Figure | AuditRow, digits: int) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from varcal._audit.comparison import (
@@ -29,6 +31,13 @@ _WORDS = {
     BETTER: "improves the error by score",
     UNCHANGED: "shows no change of the error by score",
     MADE_WORSE: "makes the error by score worse",
+}
+
+#: How templates write the values of a metric, intervals and changes.
+_TEXTS: dict[str, Callable[..., str]] = {
+    "text": metric_text,
+    "ends": metric_interval,
+    "change": metric_change,
 }
 
 
@@ -59,9 +68,7 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "level": level_text(found.level),
         "look": LOOKS,
         "mark_of": MARKS,
-        "text": metric_text,
-        "ends": metric_interval,
-        "change": metric_change,
+        **{name: partial(one, digits=found.digits) for name, one in _TEXTS.items()},
         "about": about(_notes(found), _method(found)),
     }
 

@@ -163,6 +163,27 @@ def short_number(value: float) -> str:
     return number_text(float(f"{value:.4g}") if abs(value) < 1e4 else round(value))
 
 
+def near_number(value: float, width: float) -> str:
+    """Write the end of a bin with four digits, or with as many as its width needs.
+
+    >>> near_number(45.01234, 0.02), near_number(45.01234, 5.0), near_number(12_345.678, 0.5)
+    ('45.012', '45.01', '12,345.68')
+    """
+    from varcal._text.edges import show_number  # noqa: PLC0415  numpy loads when first needed
+
+    short = float(f"{value:.4g}") if abs(value) < 1e4 else round(value)
+    if abs(short - value) <= width / 50:
+        return short_number(value)
+    digits = next(
+        (k for k in range(5, 17) if abs(float(f"{value:.{k}g}") - value) <= width / 50), 16
+    )
+    text = show_number(value, digits)
+    whole, dot, rest = text.partition(".")
+    if abs(value) >= 1e4 and whole.lstrip("-").isdigit():
+        text = f"{int(whole):,}{dot}{rest}"
+    return text.replace("-", MINUS) if value < 0 else text
+
+
 def number_text(value: float) -> str:
     """Write a value of a variable, with commas from 10,000 on (2008 may be a year).
 

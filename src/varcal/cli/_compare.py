@@ -116,7 +116,7 @@ def _values(found: Comparison, method: str) -> list[str]:
     from varcal._audit.comparison import metric_text  # noqa: PLC0415
 
     rows = [found.row(method, *figure) for figure in found.figures]
-    texts = [metric_text(row.metric, row.value) for row in rows]
+    texts = [metric_text(row.metric, row.value, found.digits) for row in rows]
     width = max(map(len, texts))
     return [
         text.rjust(width) + (f" {row.verdict}" if row.verdict in CHANGED else "")

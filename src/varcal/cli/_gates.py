@@ -151,6 +151,9 @@ def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) ->
     along = any(one.gate not in ("--max-average", "--max-by-score") for one in made)
     if along and all(row.verdict == TOO_FEW_ROWS for row in found.rows):
         raise InputError("no variable can be judged: there are too few rows", f"{hint}add rows")
+    if along and found.target.few_events:
+        events = count(found.target.events, "event")
+        raise InputError(f"nothing can be judged by {events}", f"{hint}add rows")
 
 
 def _why_not_judged(found: Audit, name: str) -> str:
