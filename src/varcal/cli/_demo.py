@@ -11,7 +11,6 @@ from varcal.cli import _options as options
 
 if TYPE_CHECKING:
     from varcal._arrays import AnyArray, Floats
-    from varcal._audit.result import Audit
     from varcal.datasets import Dataset
 
 #: People of the proof: a name, the variable, and which values of it are meant.
@@ -50,6 +49,7 @@ def demo(output: str) -> None:
       varcal demo -o report.html
     """
     from varcal._audit.audit import audit  # noqa: PLC0415  scipy loads when first needed
+    from varcal._audit.compare import compare  # noqa: PLC0415
     from varcal._audit.decision import ABOVE  # noqa: PLC0415
     from varcal._report.audit_text import audit_lines  # noqa: PLC0415
     from varcal.calibrators import VariableCalibrator  # noqa: PLC0415
@@ -74,42 +74,20 @@ def demo(output: str) -> None:
     repaired = repair.predict_proba(new.p, new.X)[:, 1]
     print(f"The proof: {len(new):,} people that nothing was learned from.\n")
     off = {row.variable: new[row.variable] for row in found.rows if row.verdict == ABOVE}
-    before, after = (audit(new.y, p, off, ladder="none") for p in (new.p, repaired))
-    print("\n".join(proof(before, after, new, repaired)) + "\n")
+    print(f"{compare(new.y, {'before': new.p, 'repaired': repaired}, off)}\n")
+    print(f"{people(new, repaired)}\n")
     print(NEXT)
 
 
-def proof(before: Audit, after: Audit, new: Dataset, repaired: Floats) -> list[str]:
-    """Return errors, rates and losses of new rows, before and after a repair."""
-    from varcal._inference.paired import mean_interval, row_losses  # noqa: PLC0415
-    from varcal._text.numbers import decimals, percent, points  # noqa: PLC0415
+def people(new: Dataset, repaired: Floats) -> str:
+    """Return what happens to people of new rows, and what was and is said."""
+    from varcal._text.numbers import percent  # noqa: PLC0415
     from varcal._text.tables import text_table  # noqa: PLC0415
 
-    def uneven(one: Audit, name: str) -> str:
-        row = next(row for row in one.rows if row.variable == name)
-        return f"{points(row.uneven.debiased)} ({points(row.low)}, {points(row.high)})"
-
-    def by_score(one: Audit) -> str:
-        ece = one.by_score
-        return f"{points(ece.debiased)} ({points(ece.low)}, {points(ece.high)})"
-
-    off = [row.variable for row in before.rows]
-    errors = {
-        "points off, 95%": ["by score", *(f"along {name}" for name in off)],
-        "before": [by_score(before), *(uneven(before, name) for name in off)],
-        "repaired": [by_score(after), *(uneven(after, name) for name in off)],
-    }
     rates: dict[str, list[str]] = {"people": [], "happens": [], "said": [], "says repaired": []}
     for name, variable, is_meant in PEOPLE:
         part = is_meant(new[variable])
         cells = (name, *(percent(one[part].mean()) for one in (new.y, new.p, repaired)))
         for column, cell in zip(rates.values(), cells, strict=True):
             column.append(cell)
-    old, fresh = row_losses(new.p, new.y), row_losses(repaired, new.y)
-    change, low, high = mean_interval(fresh["log-loss"] - old["log-loss"], None, None, 0.95)
-    losses = (
-        f"log-loss {old['log-loss'].mean():.3f} → {fresh['log-loss'].mean():.3f} "
-        f"({decimals(change, 3)}; {decimals(low, 3)}, {decimals(high, 3)}), "
-        f"accuracy {percent(old['accuracy'].mean())} → {percent(fresh['accuracy'].mean())}"
-    )
-    return [*text_table(errors).splitlines(), "", *text_table(rates).splitlines(), "", losses]
+    return text_table(rates)
