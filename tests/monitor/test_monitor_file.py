@@ -42,23 +42,16 @@ def test_a_loaded_monitor_goes_on_as_the_saved_one(monitor, tmp_path):
 def test_weights_groups_and_references_are_saved(tmp_path):
     rows = make_rows(1000, seed=1, w=lambda rng, n: rng.random(n) + 0.5)
     rows |= {"unit": np.arange(1000) // 4}
-    several = {
-        "weights": {"sample_weight": "w", "weight_cap": 2},
-        "groups": {"groups": "unit"},
-        "reference": {},
-    }
-    for name, options in several.items():
-        columns = ["age", "job"]
-        bins = vc.make_bins("y", "p", columns, data=rows, monitor=0.02, **options)
-        one = vc.Monitor(bins, reference=rows if name == "reference" else None, arl=1000)
+    for k, options in enumerate(({"sample_weight": "w", "weight_cap": 2}, {"groups": "unit"}, {})):
+        bins = vc.make_bins("y", "p", ["age", "job"], data=rows, monitor=0.02, **options)
+        one = vc.Monitor(bins, reference=None if options else rows, arl=1000)
         one.update(rows, id="a")
-        one.save(tmp_path / f"{name}.json")
-        other = vc.load(tmp_path / f"{name}.json")
+        one.save(tmp_path / f"{k}.json")
+        other = vc.load(tmp_path / f"{k}.json")
         for monitor in (one, other):
             monitor.update(rows, id="b")
         assert_same_state(one, other)
-        np.testing.assert_array_equal(one._limits, other._limits)
-        assert one.notes == other.notes
+        assert (one.notes, one.method) == (other.notes, other.method)
 
 
 def test_a_state_that_another_process_saved_is_not_overwritten(monitor, tmp_path):
@@ -116,13 +109,9 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
     path, rows = tmp_path / "state.json", tmp_path / "rows.parquet"
     vc.Monitor(make_bins()).save(path)
     parquet.write_table(table(make_rows(200)), rows)
+    command = [sys.executable, "-c", UPDATES, str(path), str(rows)]
     running = [
-        subprocess.Popen(
-            [sys.executable, "-c", UPDATES, str(path), str(rows), str(k)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for k in range(2)
+        subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, text=True) for k in range(2)
     ]
     while vc.load(path).n_batches < 12:  # each load sees a whole state
         assert all(one.poll() is None for one in running)
