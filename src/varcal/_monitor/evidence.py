@@ -28,6 +28,8 @@ ALL_ROWS_PART = 0.2
 _Tables = Mapping[tuple[int, str], Wanted]
 #: Where rows are: a table, one side of it, and whether they are about the opposite claim.
 _Source = tuple[Wanted, int, bool]
+#: The same by claim and variable.
+_Sources = Mapping[tuple[int, str], list[_Source]]
 #: Evidence is not followed beyond this, so that it cannot overflow. A smaller value is safe.
 MOST = 1e100
 #: The rates that intervals average over, as parts of the largest possible one. They span what is
@@ -113,14 +115,11 @@ class Cells:
             np.searchsorted(coarse_index(one.fine, one.coarse), np.arange(one.coarse.size))
             for one in used
         ]
-        self._cap = 1.0
-        if plan.weight_cap is not None:  # scaled like weights
-            self._cap = float(np.ldexp(plan.weight_cap, -plan.part.exponent))
+        cap = plan.weight_cap  # to be scaled like weights
+        self._cap = 1.0 if cap is None else float(np.ldexp(cap, -plan.part.exponent))
         self._place_cells(keys, sources)
 
-    def _place_cells(
-        self, keys: list[int], sources: Mapping[tuple[int, str], list[_Source]]
-    ) -> None:
+    def _place_cells(self, keys: list[int], sources: _Sources) -> None:
         """List the cells, and where the sums of each are if all tables are put side by side."""
         sizes = [(1 + one.sided) * one.coarse.size for one in self._used]
         offsets = dict(zip(self._used, np.cumsum([0, *sizes]).tolist(), strict=False))
@@ -149,6 +148,11 @@ class Cells:
 
     def __len__(self) -> int:
         return len(self.cells)
+
+    def number_of(self, claim: str, variable: str, text: str) -> int:
+        """Return the number of a cell; raise ValueError if there is no such cell."""
+        named = [(cell.claim, cell.variable, cell.text) for cell in self.cells]
+        return named.index((claim, variable, text))
 
     def moments(self, collected: Collected, *, bets: bool) -> Moments:
         """Return the sums of a batch by cell, and those of bets if they are wanted."""

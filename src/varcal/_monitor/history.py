@@ -250,11 +250,10 @@ def view_of(monitor: Monitor) -> MonitorView:
     starts = ends - batches
     raised = _place(blocks, starts, status.raised) if status.alarm else None
     since = _place(blocks, starts, shown.since) if shown is not None and status.alarm else None
-    cell = 0
+    cells, cell = monitor._cells, 0
     if shown is not None:
-        named = [(one.claim, one.variable, one.text) for one in monitor._cells.cells]
-        cell = named.index((shown.claim, shown.variable, shown.text))
-    sums = np.array([block.sums for block in blocks]).reshape(-1, 5, len(monitor._cells))
+        cell = cells.number_of(shown.claim, shown.variable, shown.text)
+    sums = np.array([block.sums for block in blocks]).reshape(-1, 5, len(cells))
     _, weight, hit, score, _ = sums[..., cell].T
     before, after = _stretches(monitor, sums[..., cell].T, ends, cell, since)
     epochs = [block.epoch for block in blocks]
@@ -278,7 +277,7 @@ def view_of(monitor: Monitor) -> MonitorView:
         rates=((starts + ends) / 2, ratio_or_nan(score, weight), ratio_or_nan(hit, weight)),
         columns=columns,
         maps=maps,
-        n_hidden=len(monitor._cells.variables) - len(maps) if maps else 0,
+        n_hidden=len(cells.variables) - len(maps) if maps else 0,
     )
 
 

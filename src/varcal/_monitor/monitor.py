@@ -402,8 +402,8 @@ class Monitor:
         new = Block(name, name, 1, self._epoch, evidence, added)
         self._blocks = with_block(self._blocks, new)
         if evidence >= self.alarm_at:
-            first, self._alarmed = not self.raised, self.strongest()
-            if first:
+            self._alarmed = self.strongest()
+            if not self.raised:
                 self.raised = name
                 self._log("alarm", str(self.status))
         self._revision += 1

@@ -19,7 +19,7 @@ from varcal._evidence.collected_file import check_size, plan_from_dict, plan_to_
 from varcal._evidence.plan import BinPlan
 from varcal._files.atomic import cannot_write, target_of
 from varcal._input.groups import N_BUCKETS
-from varcal._monitor.history import MOST_BLOCKS, Block
+from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
 from varcal._saved.array_texts import array_of, entry_of
 from varcal._saved.conform import conform
@@ -133,8 +133,9 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     _fill(running, data["running"])
     monitor._saved_revision = monitor._revision
     monitor._ids = {int(t): id for t, id in data["ids"].items()}
-    where = data["where"]
-    monitor._alarmed = None if where is None else Where(**where | {"also": tuple(where["also"])})
+    if (where := data["where"]) is not None:
+        monitor._alarmed = Where(**where | {"also": tuple(where["also"])})
+        monitor._cells.number_of(where["claim"], where["variable"], where["text"])
     monitor.events = [Event(**event) for event in data["events"]]
     monitor._blocks = [
         Block(**block | {"sums": _like(block["sums"], running.sums)}) for block in data["blocks"]
@@ -145,8 +146,6 @@ def from_dict(data: dict[str, Any]) -> Monitor:
         raise BrokenError("evidence began at a batch that there was not")
     if (running.sums[:4] < 0).any():
         raise BrokenError("a sum of rows is negative")
-    if len(monitor._blocks) > MOST_BLOCKS:
-        raise BrokenError("the history is longer than any that is written")
     slim = monitor._cells.slim
     nothing = Collected(slim, slim.tally().nothing())
     monitor._cells.moments(nothing, bets=monitor.method == "bets")  # raises if a table is missing
