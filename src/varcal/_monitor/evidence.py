@@ -140,8 +140,8 @@ class Cells:
             pieces += list(np.moveaxis(piece, -1, 0))
         self.cells = tuple(cells)
         self.part = np.array([cell.part for cell in cells])
-        order = (*self.variables, "")
-        self.variable_number = np.array([order.index(cell.variable) for cell in cells])
+        order = {name: k for k, name in enumerate((*self.variables, ""))}
+        self.variable_number = np.array([order[cell.variable] for cell in cells])
         self._first = np.cumsum([0, *(piece.shape[1] for piece in pieces)])[:-1]
         self._place, opposite = np.concatenate(pieces, axis=1)
         self._opposite = opposite.astype(bool)
