@@ -166,11 +166,13 @@ def test_ids_are_dates_of_any_library_in_any_spelling(bins):
     monitor.update(make_rows(50), id="2026-10-1")
 
 
-def test_weights_need_a_cap_and_are_refused_above_it():
+def test_bins_have_a_limit_and_a_cap_of_weights_above_which_rows_are_refused():
     rows = make_rows(3000) | {"w": np.where(np.arange(3000) == 7, 5.0, 1.0)}
     options = {"data": rows, "monitor": 0.02}
     with pytest.raises(InputError, match="weight_cap is not given"):
         vc.make_bins("y", "p", ["age"], sample_weight="w", **options)
+    with pytest.raises(InputError, match=r"monitor must lie between 0 and 0\.5; got 2"):
+        make_bins(2)
     with pytest.raises(InputError, match="weight_cap is given without sample_weight"):
         vc.make_bins("y", "p", ["age"], weight_cap=4, **options)
     with pytest.raises(InputError, match="weights without a cap"):
@@ -342,8 +344,6 @@ def test_the_frame_has_one_row_per_cell(alarmed):
 def test_arguments_are_checked(bins, given, what):
     with pytest.raises(InputError, match=re.escape(what)):
         vc.Monitor(**{"bins": bins} | given)
-    with pytest.raises(InputError, match=r"monitor must lie between 0 and 0\.5; got 2"):
-        make_bins(2)
 
 
 def test_identifiers_are_not_watched():
