@@ -356,18 +356,21 @@ def test_identifiers_are_not_watched():
 def test_memory_stays_the_same_over_many_batches(bins):
     monitor, sizes = vc.Monitor(bins), []
     batches = [vc.collect(make_rows(200, seed=k), bins) for k in range(20)]
-    for day in range(2000):
+    for day in range(2010):
         monitor.update(batches[day % 20], id=day)
         sizes += [len(str(to_dict(monitor)))] if day % 1000 == 999 else []
         assert len(monitor._blocks) <= MOST_BLOCKS
     assert sizes[1] < 1.1 * sizes[0]
-    assert sum(block.batches for block in monitor._blocks) == 2000
+    assert sum(block.batches for block in monitor._blocks) == 2010
     total = sum(block.sums for block in monitor._blocks)
     np.testing.assert_allclose(total, monitor._running.sums, rtol=1e-9)
     assert len({block.batches for block in monitor._blocks[:-1]}) == 1
     # Ids are kept for as long as evidence that began at their batch is followed.
     assert set(np.unique(monitor._detector.start).tolist()) <= set(monitor._ids)
     assert len(monitor._ids) < 1500
+    monitor.reset()
+    monitor.update(batches[0], id=2010)
+    assert monitor._blocks[-1].batches == 1  # not joined with those before the reset
 
 
 def test_a_history_of_very_many_resets_can_be_saved(bins, tmp_path):
