@@ -137,16 +137,16 @@ class Batches:
             found.append(self._of(turned.sum(axis=1), flipped.sum(axis=1)))
         joined = {
             name: np.concatenate([getattr(one, name) for one in found], axis=1)
-            for name in ("n", "weight", "hit", "score", "square2", "error2", "weight2", "top")
+            for name in ("error2", "weight2", "top", "gains")
         }
-        both = np.concatenate([one.gains for one in found], axis=1)
-        return internals.Moments(**joined, gains=both)
+        return internals.Moments(np.concatenate([one.sums for one in found], axis=2), **joined)
 
     def _of(self, sums: np.ndarray, gains: np.ndarray) -> Any:
         n, weight, weight2, hit, score, error2, square2, _ = np.moveaxis(sums, -1, 0)
         top = np.full(n.shape, self.cap)
         shaped = gains.reshape(*gains.shape[:-1], 2, len(internals.STAKES))
-        return internals.Moments(n, weight, hit, score, square2, error2, weight2, top, shaped)
+        added = np.stack([n, weight, hit, score, square2])
+        return internals.Moments(added, error2, weight2, top, shaped)
 
 
 @numba.njit(cache=True)

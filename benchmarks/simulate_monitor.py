@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -94,7 +95,7 @@ def false_alarms(histories: int, batches: int) -> dict[float, float]:
             for t in range(1, batches + 1):
                 sums, gains = found.draw(t)
                 moments = found.moments(sums, gains)
-                plain = internals.Moments(**{**vars(moments), "gains": None})
+                plain = replace(moments, gains=None)
                 for k, (one, given) in enumerate(zip(detectors, (moments, plain), strict=True)):
                     one.update(internals.log_evidence(given, flat), given)
                     alarms[2 * k] |= one.total(PART, spent=True) >= 1 / ALPHA
@@ -132,12 +133,12 @@ def reference_line(histories: int, batches: int) -> str:
         for t in range(1, 21):
             reference.update(found.moments(*found.draw(t)))
         odds = np.log(2 / (internals.REFERENCE_ERROR * PART))
-        _, low, high = reference.interval(odds, grouped=False)
+        _, low, high = reference.interval(odds)
         limits = np.minimum(np.stack([-low, high], axis=-1), 1.0)
         detector, alarms = internals.Detector.new(many, CELLS), np.zeros((2, many), bool)
         for t in range(21, batches + 21):
             moments = found.moments(*found.draw(t))
-            plain = internals.Moments(**{**vars(moments), "gains": None})
+            plain = replace(moments, gains=None)
             detector.update(internals.log_evidence(plain, limits), plain)
             alarms[0] |= detector.total(PART, spent=True) >= 1 / ALPHA
             alarms[1] |= detector.total(PART, spent=False) >= ARL
@@ -230,7 +231,7 @@ class Ours:
     def update(self, moments: Any, t: int) -> None:
         """Add a batch, and note where and since when new alarms are."""
         if not self.bets:
-            moments = internals.Moments(**{**vars(moments), "gains": None})
+            moments = replace(moments, gains=None)
         self.detector.update(internals.log_evidence(moments, self.limits), moments)
         alarm_at = 1 / ALPHA if self.spent else ARL
         new = (self.first == 0) & (self.detector.total(self.part, spent=self.spent) >= alarm_at)

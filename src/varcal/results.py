@@ -12,7 +12,7 @@ from varcal._measures.bin_table import BinTable
 from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import Estimate
 from varcal._measures.reliability import Reliability
-from varcal._monitor.status import Status
+from varcal._monitor.monitor import Status
 from varcal._slices.slices_result import Slice, Slices
 from varcal._surfaces.predictable_result import PredictableGap
 from varcal._surfaces.surface_result import Surface

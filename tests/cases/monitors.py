@@ -30,7 +30,7 @@ def make_bins(limit=0.02, **options):
 def state_of(monitor):
     """Return the numbers of a state."""
     detector, running = monitor._detector, monitor._running
-    return [detector.spent, detector.flow, detector.run, detector.window, running.spread]
+    return [detector.spent, detector.flow, detector.run, detector.window, running.sums]
 
 
 def assert_same_state(a, b):

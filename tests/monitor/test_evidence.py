@@ -1,105 +1,94 @@
-"""E-values, detectors and intervals against closed forms and simulations with known truth."""
+"""Evidence and intervals against closed forms and simulations with known truth."""
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
+import varcal as vc
 from varcal._engines.bets import STAKES, log_gains
-from varcal._monitor.confidence import Running
-from varcal._monitor.detector import Detector, log_evidence
-from varcal._monitor.moments import Moments, moments_of_rows, moments_of_units
+from varcal._monitor.evidence import Detector, Moments, Running, log_evidence
+
+SCORE = np.array([0.1, 0.3, 0.5, 0.8])
 
 
-def moments_of(score, hit, weight=None, cap=1.0, limit=0.02):
-    """Sum rows of one cell, along the last axis but for that of histories."""
-    w = np.ones_like(score) if weight is None else weight
-    x = hit - score
-    shape = (*score.shape[:-1], 1)
-    sums = {
-        "n": np.full(shape, float(score.shape[-1])),
-        "weight": w.sum(-1, keepdims=True),
-        "weight2": (w**2).sum(-1, keepdims=True),
-        "hit": (w * hit).sum(-1, keepdims=True),
-        "score": (w * score).sum(-1, keepdims=True),
-        "hit2": (w**2 * hit).sum(-1, keepdims=True),
-        "score2": (w**2 * score).sum(-1, keepdims=True),
-        "square2": (w**2 * x**2).sum(-1, keepdims=True),
-    }
-    flat = log_gains(score.ravel(), hit.ravel(), w.ravel() / cap, limit)
-    gains = flat.reshape(*score.shape, 2, len(STAKES)).sum(axis=-3)
-    return moments_of_rows(sums, cap, gains[..., None, :, :])
+def mean_e_values(gap, limit=0.0, size=(1, 1, 1, 1), weight=None, used=None, **options):
+    """Return means over all outcomes of four units, whose truths are the scores plus a gap.
 
+    The axes are directions (outcomes more frequent than scores, or less), cells and stakes.
+    """
 
-def without_bets(moments):
-    return Moments(**{**vars(moments), "gains": None})
+    def rows(outcome):
+        made = {"y": outcome, "p": SCORE, "v": list("abab"), "unit": list("klmn")}
+        made |= {"w": [1.0, 0.5, 2.0, 0.1]} if weight is not None else {}
+        return {name: np.repeat(column, size) for name, column in made.items()}
+
+    bins = vc.make_bins(
+        "y", "p", ["v"], data=rows([0, 1, 0, 1]), events=["positive"], sample_weight=weight,
+        monitor=limit, **options,
+    )  # fmt: skip
+    mean = 0.0
+    for outcome in itertools.product([0, 1], repeat=4):
+        monitor = vc.Monitor(bins, limit=limit if used is None else used)
+        monitor.update(rows(outcome), id=1)
+        found = monitor._detector.flow[monitor._running.sums[0] > 0]
+        mean = mean + found * np.prod(np.where(outcome, SCORE + gap, 1 - SCORE - gap))
+    return mean.reshape(-1, 2, len(STAKES)).swapaxes(0, 1)
 
 
 @pytest.mark.parametrize("limit", [0.0, 0.03])
-@pytest.mark.parametrize("sign", [1, -1])
-def test_the_mean_of_an_e_value_is_one_at_the_limit_exactly(limit, sign):
-    # All outcomes of four rows whose true rates are the scores plus the limit.
-    score = np.array([0.1, 0.3, 0.5, 0.8])
-    truth = score + sign * limit
-    mean = np.zeros((2, 2, len(STAKES)))
-    for outcome in itertools.product([0, 1], repeat=4):
-        hit = np.array(outcome, dtype=bool)
-        chance = np.prod(np.where(hit, truth, 1 - truth))
-        found = moments_of(score, hit, limit=limit)
-        limits = np.full((1, 2), limit)
-        mean[0] += chance * np.exp(log_evidence(found, limits)[0])
-        mean[1] += chance * np.exp(log_evidence(without_bets(found), limits)[0])
-    side = 0 if sign == 1 else 1
-    np.testing.assert_allclose(mean[0, side], 1.0, rtol=1e-12)  # the bets are fair
-    assert (mean <= 1 + 1e-12).all()  # in neither direction is there more
-    assert (mean[1] <= mean[0] + 1e-12).all()  # the self-normalized evidence is weaker
+def test_the_mean_of_an_e_value_is_one_at_the_limit_exactly(limit):
+    for side, gap in enumerate((limit, -limit)):
+        mean = mean_e_values(gap, limit)
+        np.testing.assert_allclose(mean[side], 1.0, rtol=1e-12)
+        assert (mean <= 1 + 1e-12).all()  # in neither direction is there more
+        assert (mean_e_values(gap + 0.01 * (1 - 2 * side), limit)[side] > 1).all()
 
 
-def test_weighted_bets_are_fair_up_to_the_cap():
-    score, weight = np.array([0.2, 0.6, 0.4]), np.array([0.5, 3.0, 1.0])
-    mean = 0.0
-    for outcome in itertools.product([0, 1], repeat=3):
-        hit = np.array(outcome, dtype=bool)
-        chance = np.prod(np.where(hit, score, 1 - score))
-        found = moments_of(score, hit, weight, cap=3.0, limit=0.0)
-        mean = mean + chance * np.exp(log_evidence(found, np.zeros((1, 2))))
+@pytest.mark.filterwarnings("ignore:the bins were chosen")
+def test_self_normalized_evidence_is_weaker():
+    for side, gap in enumerate((0.03, -0.03)):
+        assert (mean_e_values(gap, 0.02, used=0.03)[side] < 1).all()
+
+
+def test_bets_on_weighted_rows_and_on_units_are_fair():
+    mean = mean_e_values(0.0, weight="w", weight_cap=2.0)
     np.testing.assert_allclose(mean, 1.0, rtol=1e-12)
+    # Rows of a unit always agree, and units differ in size.
+    several = {"size": (5, 2, 3, 1)}
+    np.testing.assert_allclose(mean_e_values(0.0, **several, groups="unit"), 1.0, rtol=1e-12)
+    assert mean_e_values(0.0, **several).max() > 2  # what the units are for
 
 
-def test_bets_on_units_are_fair_although_their_rows_always_agree():
-    score, size = np.array([0.3, 0.3, 0.6]), np.array([5.0, 2.0, 3.0])
-    by_row = by_unit = 0.0
-    for outcome in itertools.product([0, 1], repeat=3):
-        hit = np.array(outcome, dtype=float)
-        chance = np.prod(np.where(hit == 1, score, 1 - score))
-        sums = {"n": size, "hit": size * hit, "score": size * score}
-        units = moments_of_units({name: one[:, None] for name, one in sums.items()})
-        by_unit = by_unit + chance * np.exp(log_evidence(units, np.zeros((1, 2))))
-        rows = np.repeat(score, size.astype(int)), np.repeat(hit, size.astype(int)) == 1
-        found = moments_of(*rows, limit=0.0)
-        by_row = by_row + chance * np.exp(log_evidence(found, np.zeros((1, 2))))
-    np.testing.assert_allclose(by_unit, 1.0, rtol=1e-12)
-    assert by_row.max() > 2  # what the units are for
+def moments_of(score, hit):
+    """Sum the rows of one cell along the last axis, with bets against a limit of 0."""
+    x = hit - score
+    sums = np.stack(
+        [one.sum(-1, keepdims=True) for one in (x * 0 + 1, x * 0 + 1, hit, score, x**2)]
+    )
+    flat = log_gains(score.ravel(), hit.ravel(), None, 0.0)
+    gains = flat.reshape(*score.shape, 2, len(STAKES)).sum(axis=-3)[..., None, :, :]
+    return Moments(sums, sums[2] - sums[3], sums[0], np.ones(sums[0].shape), gains)
 
 
 @pytest.mark.parametrize("bets", [True, False])
 def test_false_alarms_are_rare_and_changes_are_found(bets):
     # 400 histories of 100 batches of 40 rows in one cell; then 40 batches with a gap of 15 points.
     rng = np.random.default_rng(1)
-    detector, limits, alarms = Detector.new(400, 1), np.zeros((1, 2)), np.zeros((2, 400), bool)
-    part = np.ones(1)
+    detector, alarms, part = Detector.new(400, 1), np.zeros((2, 400), bool), np.ones(1)
     for t in range(140):
         score = rng.beta(1, 2, (400, 40))
         hit = rng.random(score.shape) < score + (0.15 if t >= 100 else 0.0)
-        found = moments_of(score, hit, limit=0.0)
-        found = found if bets else without_bets(found)
-        detector.update(log_evidence(found, limits), found)
+        found = moments_of(score, hit)
+        found = found if bets else replace(found, gains=None)
+        detector.update(log_evidence(found, np.zeros((1, 2))), found)
         alarms[0 if t < 100 else 1] |= detector.total(part, spent=True) >= 20
     # At most 5 % in truth: 8 % is three standard errors above.
     assert alarms[0].mean() < 0.08
     assert alarms[1].mean() > 0.95
-    cell, bet = np.unravel_index(detector.flow[0].argmax(), detector.flow[0].shape)
-    assert (cell, bet < len(STAKES)) == (0, True)  # outcomes more frequent than predicted
+    bet = int(detector.flow[0, 0].argmax())
+    assert bet < len(STAKES)  # outcomes more frequent than predicted
     assert abs(detector.start[0, 0, bet] - 101) <= 5
 
 
@@ -110,9 +99,8 @@ def test_the_interval_covers_a_moving_mean_at_all_times():
     for t in range(150):
         score = rng.beta(1, 2, (300, 20))
         p = np.clip(score + 0.1 * np.sin(t / 9), 0, 1)
-        hit = rng.random(score.shape) < p
-        running.update(moments_of(score, hit))
+        running.update(moments_of(score, rng.random(score.shape) < p))
         truth, n = truth + (score - p).sum(axis=1), n + 20
-        _, low, high = running.interval(np.log(2 / 0.05), grouped=False)
+        _, low, high = running.interval(np.log(2 / 0.05))
         missed |= (truth / n < low[:, 0]) | (truth / n > high[:, 0])
     assert missed.mean() < 0.05

@@ -1,12 +1,10 @@
 """Saved monitors: the same after loading, never half written, never overwritten for others."""
 
-import json
 import signal
 import subprocess
 import sys
 import time
 
-import numpy as np
 import pytest
 
 import varcal as vc
@@ -19,46 +17,31 @@ from varcal.exceptions import InputError
 @pytest.fixture
 def monitor():
     monitor = vc.Monitor(make_bins())
-    for day in range(5):
-        monitor.update(make_rows(400, 0.4, seed=day), id=day)
-    monitor.acknowledge("known")
+    monitor.update(make_rows(400), id=1)
     return monitor
 
 
-def test_a_loaded_monitor_goes_on_as_the_saved_one(monitor, tmp_path):
-    path = tmp_path / "state.json"
-    monitor.save(path)
-    loaded = vc.load(path)
+@pytest.mark.parametrize("kind", ["plain", "weights", "groups", "reference"])
+def test_a_loaded_monitor_goes_on_as_the_saved_one(kind, tmp_path):
+    rows = make_rows(
+        1000, 0.4, w=lambda rng, n: rng.random(n) + 0.5, unit=lambda rng, n: rng.permutation(n) // 4
+    )
+    options = {"weights": {"sample_weight": "w", "weight_cap": 2}, "groups": {"groups": "unit"}}
+    bins = vc.make_bins("y", "p", ["age", "job"], data=rows, monitor=0.02, **options.get(kind, {}))
+    monitor = vc.Monitor(bins, reference=rows if kind == "reference" else None, arl=20)
+    monitor.update(rows, id=1)
+    if kind == "plain":
+        monitor.acknowledge("known")
+    monitor.save(tmp_path / "state.json")
+    loaded = vc.load(tmp_path / "state.json")
     assert to_dict(loaded) == to_dict(monitor)
-    assert loaded.status == monitor.status and loaded.status.alarm
     for one in (loaded, monitor):
-        one.update(make_rows(400, seed=9), id=9)
+        one.update(
+            make_rows(400, seed=9) | {"w": rows["w"][:400], "unit": rows["unit"][:400]}, id=2
+        )
     assert_same_state(loaded, monitor)
-    assert loaded.status == monitor.status
-    loaded.save(path)
-    assert vc.load(path).n_batches == 6
-
-
-def test_weights_groups_and_references_are_saved(tmp_path):
-    rows = make_rows(1000, seed=1, w=lambda rng, n: rng.random(n) + 0.5)
-    rows |= {"unit": np.arange(1000) // 4}
-    several = {
-        "weights": {"sample_weight": "w", "weight_cap": 2},
-        "groups": {"groups": "unit"},
-        "reference": {},
-    }
-    for name, options in several.items():
-        columns = ["age", "job"]
-        bins = vc.make_bins("y", "p", columns, data=rows, monitor=0.02, **options)
-        one = vc.Monitor(bins, reference=rows if name == "reference" else None, arl=1000)
-        one.update(rows, id="a")
-        one.save(tmp_path / f"{name}.json")
-        other = vc.load(tmp_path / f"{name}.json")
-        for monitor in (one, other):
-            monitor.update(rows, id="b")
-        assert_same_state(one, other)
-        np.testing.assert_array_equal(one._limits, other._limits)
-        assert one.notes == other.notes
+    assert (loaded.status, loaded.notes) == (monitor.status, monitor.notes)
+    assert loaded.status.alarm or kind != "plain"
 
 
 def test_a_state_that_another_process_saved_is_not_overwritten(monitor, tmp_path):
@@ -81,10 +64,7 @@ def test_a_state_that_another_process_saved_is_not_overwritten(monitor, tmp_path
 def test_files_that_are_not_monitors_are_refused(monitor, tmp_path):
     path = tmp_path / "state.json"
     monitor.save(path)
-    data = json.loads(path.read_text())
-    path.write_text(json.dumps(data | {"limits": data["detector"]["flow"]}))
-    with pytest.raises(InputError, match=r"'.*state\.json' is not a saved monitor"):
-        vc.load(path)
+    path.write_text(path.read_text().replace("0.02", "0.03"))
     with pytest.raises(InputError, match="is not a saved monitor"), monitor_in_turn(path):
         raise AssertionError
     with pytest.raises(InputError, match="unknown extension"):
@@ -116,13 +96,9 @@ def test_two_processes_that_are_killed_lose_no_update(tmp_path):
     path, rows = tmp_path / "state.json", tmp_path / "rows.parquet"
     vc.Monitor(make_bins()).save(path)
     parquet.write_table(table(make_rows(200)), rows)
+    command = [sys.executable, "-c", UPDATES, str(path), str(rows)]
     running = [
-        subprocess.Popen(
-            [sys.executable, "-c", UPDATES, str(path), str(rows), str(k)],
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for k in range(2)
+        subprocess.Popen([*command, str(k)], stdout=subprocess.PIPE, text=True) for k in range(2)
     ]
     while vc.load(path).n_batches < 12:  # each load sees a whole state
         assert all(one.poll() is None for one in running)

@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
-from varcal._monitor.view import view_of
+from varcal._monitor.history import view_of
 from varcal._slices.condition import Condition
 from varcal._slices.slices_result import Slice, Slices
 from varcal._surfaces.view import SurfaceView

@@ -9,8 +9,8 @@ import pytest
 
 import varcal as vc
 from cases.monitors import make_bins, make_rows
-from varcal._monitor.status import evidence_text
-from varcal._monitor.view import MOST_COLUMNS, view_of
+from varcal._monitor.history import MOST_COLUMNS, view_of
+from varcal._monitor.monitor import evidence_text
 from varcal._report import summarise_monitor
 from varcal.exceptions import InputError
 

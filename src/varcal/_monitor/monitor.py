@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any
 
@@ -16,30 +16,206 @@ from varcal._evidence.collect import collect
 from varcal._evidence.collected import Collected
 from varcal._evidence.plan import BinPlan
 from varcal._input.frames import frame_of
-from varcal._monitor.cells import Cells
-from varcal._monitor.confidence import Running
-from varcal._monitor.detector import BETS, SUMS, UNITS, Detector, log_evidence
-from varcal._monitor.history import History, checked_id
-from varcal._monitor.moments import Moments
-from varcal._monitor.status import Status, Where, notes_of
-from varcal._monitor.strongest import strongest
-from varcal._options import check_finite, check_share, checked, number
-from varcal._text.numbers import count
-from varcal._text.sentences import short
-from varcal.exceptions import InputError, VarcalWarning, shown
+from varcal._monitor.evidence import Cells, Detector, Running, gap_interval, log_evidence
+from varcal._monitor.history import Block, checked_id, view_of, with_block
+from varcal._options import check_share, checked, number, of_type
+from varcal._text.gaps import off_by
+from varcal._text.numbers import count, decimals, interval
+from varcal._text.sentences import cut, short
+from varcal._text.tables import wrapped
+from varcal.exceptions import InputError, VarcalWarning
 
-#: The limit if neither the monitor nor its bins name one: two points.
-LIMIT = 0.02
-#: Evidence is a double, and 1e300 is nearly the largest; an alarm must be possible.
-MOST_EVIDENCE = 1e300
-#: The level of intervals if false alarms are controlled by their distance (`arl`).
-LEVEL = 0.95
+#: An alarm may not need more evidence than this: not even one cell's share of what is followed.
+MOST_NEEDED = 1e90
 #: The probability that the limits taken from a reference are wrong in any cell.
 REFERENCE_ERROR = 0.01
+#: The share of an alarm's evidence from which on a monitor is close to one. While all gaps are
+#: within their limits, at most 20 % of monitors with alpha=0.05 ever come as far, to 5 of 20.
+CLOSE = 0.25
+#: A variable is named beside the strongest one if its evidence is at least this part of it: the
+#: data do not tell them apart at the 5 % level.
+ALSO = 0.05
 #: The ids of batches at which no evidence began are forgotten when this many more are known.
 _FORGET = 1024
 #: The longest log of alarms and resets.
 _MOST_EVENTS = 200
+
+
+@dataclass(frozen=True)
+class Where:
+    """The place with the most evidence.
+
+    Attributes
+    ----------
+    claim, variable : str
+        The claim and the variable; the variable is empty for all rows.
+    text, label : str
+        The place as text, and with the name of the variable.
+    direction : {"over", "under"}
+        Whether the model says more than happens, or less.
+    since : str
+        The id of the batch at which the change seems to have begun.
+    n : int
+        Rows of the place since then.
+    predicted, observed : float
+        Mean score and hit rate of these rows.
+    gap, low, high : float
+        Their difference with its interval, which holds for whichever place and start are chosen,
+        and at all times.
+    proven : bool
+        Whether the variable alone has enough evidence for an alarm.
+    also : tuple of str
+        Other variables with about as much evidence, such as correlated ones.
+    """
+
+    claim: str
+    variable: str
+    text: str
+    label: str
+    direction: str
+    since: str
+    n: int
+    predicted: float
+    observed: float
+    gap: float
+    low: float
+    high: float
+    proven: bool
+    also: tuple[str, ...]
+
+    @property
+    def fault(self) -> str:
+        """What is wrong, by how much and where."""
+        place = f"where {cut(self.label)}" if self.variable else "over all rows"
+        return f"{off_by(self.gap, self.claim)} ({self.interval_text}) {place}"
+
+    @property
+    def interval_text(self) -> str:
+        """The interval of how far off the model is, in the direction in which it is.
+
+        >>> Where("probability", "age", "up to 29", "age up to 29", "under", "d7", 900,
+        ...       0.2, 0.3, -0.1, -0.22, 0.02, True, ()).interval_text
+        '−2.0 to 22.0'
+        """
+        return interval(*((self.low, self.high) if self.gap > 0 else (-self.high, -self.low)))
+
+
+@dataclass(frozen=True, repr=False)
+class Status:
+    """What a monitor says after its latest batch.
+
+    Attributes
+    ----------
+    alarm : bool
+        Whether the evidence reached the level of an alarm since the last reset.
+    raised : str
+        The id of the batch at which it did; empty without an alarm.
+    acknowledged : bool
+        Whether somebody has acknowledged the alarm.
+    id : str
+        The id of the latest batch.
+    n_batches, n_rows, n_dropped : int
+        Batches, rows and rows without a label since the last reset.
+    evidence, alarm_at : float
+        The evidence now, and how much raises an alarm.
+    where : Where or None
+        The place of the alarm; None without an alarm.
+    """
+
+    alarm: bool
+    raised: str
+    acknowledged: bool
+    id: str
+    n_batches: int
+    n_rows: int
+    n_dropped: int
+    evidence: float
+    alarm_at: float
+    where: Where | None
+
+    @property
+    def close(self) -> bool:
+        """Whether there is no alarm, but a quarter or more of the evidence that raises one."""
+        return self.where is None and self.evidence >= CLOSE * self.alarm_at
+
+    # The most asked-for facts, without going through `where`.
+    @property
+    def variable(self) -> str | None:
+        """The variable of the alarm; None without one, and for all rows."""
+        return (self.where.variable or None) if self.where else None
+
+    @property
+    def claim(self) -> str | None:
+        """The claim of the alarm."""
+        return self.where.claim if self.where else None
+
+    @property
+    def direction(self) -> str | None:
+        """The direction of the alarm: "over" or "under"."""
+        return self.where.direction if self.where else None
+
+    @property
+    def since(self) -> str | None:
+        """The id of the batch at which the change seems to have begun."""
+        return self.where.since if self.where else None
+
+    @property
+    def gap(self) -> float | None:
+        """The gap since then."""
+        return self.where.gap if self.where else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        plain = asdict(self)
+        if self.where is not None:
+            plain["where"]["also"] = list(self.where.also)
+        return plain
+
+    def __str__(self) -> str:
+        if self.where is not None:
+            word = "Known alarm" if self.acknowledged else "Alarm"
+            return f"{word}: {self.where.fault}, since {cut(self.where.since)}."
+        if not self.n_batches:
+            return "No alarm: no batch yet."
+        seen = f"{self.batches_text} ({count(self.n_rows, 'row')})"
+        if self.close:
+            return f"No alarm yet after {seen}, but close: evidence {self.share_text('raise one')}."
+        evidence, needed = evidence_text(self.evidence), evidence_text(self.alarm_at)
+        return f"No alarm after {seen}: evidence {evidence}, alarm at {needed}."
+
+    def __repr__(self) -> str:
+        return wrapped(str(self))
+
+    @property
+    def batches_text(self) -> str:
+        """The number of batches in words."""
+        return f"{count(self.n_batches)} batch{'' if self.n_batches == 1 else 'es'}"
+
+    def share_text(self, does: str) -> str:
+        """Write evidence that is close to an alarm, and its share of what an alarm needs.
+
+        >>> found = Status(False, "", False, "d8", 8, 2000, 0, 19.98, 20.0, None)
+        >>> found.share_text("an alarm needs")
+        'just below 20, 99% of the 20 that an alarm needs'
+        """
+        evidence, needed = evidence_text(self.evidence), evidence_text(self.alarm_at)
+        share = math.floor(100 * self.evidence / self.alarm_at)
+        below = "just below " if evidence == needed else ""
+        return f"{below}{evidence}, {share}% of the {needed} that {does}"
+
+
+def evidence_text(value: float) -> str:
+    """Write evidence, in thousands and millions where it is large.
+
+    >>> [evidence_text(value) for value in (0.234, 20.0, 20_000.0, 3.2e9, 1e100)]
+    ['0.23', '20', '20,000', '3.2e9', 'over 1e99']
+    """
+    if value >= 1e99:
+        return "over 1e99"
+    if value >= 1e6:
+        mantissa, power = f"{value:.1e}".split("e")
+        return f"{mantissa}e{int(power)}"
+    return f"{value:,.0f}" if value >= 10 else decimals(value, 2)
 
 
 @dataclass(frozen=True)
@@ -126,38 +302,59 @@ class Monitor:
         _check_plan(bins)
         _check_rate(alpha, arl)
         if limit is None:
-            limit = LIMIT if bins.monitor is None else bins.monitor
-        check_share("limit", limit, 0.5)
+            limit = 0.02 if bins.monitor is None else bins.monitor
+        self.limit = float(check_share("limit", limit, 0.5))
         self.bins = bins
-        self.limit = float(limit)
         self.arl = None if arl is None else float(arl)
         self.alpha = None if arl is not None else float(0.05 if alpha is None else alpha)
         self.event = event
+        self.has_reference = reference is not None
         self._cells = Cells(bins, event)
         self._limits = np.full((len(self._cells), 2), self.limit)
-        self.has_reference = reference is not None
-        self.method = self._method()
         if reference is not None:
             self._take_reference(reference)
+        elif self.method == "sums":
+            had = "without monitor" if bins.monitor is None else f"for a limit of {bins.monitor:g}"
+            warnings.warn(
+                f"the bins were chosen {had}: evidence is self-normalized, which needs up to half "
+                f"as many rows again; choose them with make_bins(…, monitor={self.limit:g})",
+                VarcalWarning,
+                stacklevel=2,
+            )
         self._key = secrets.token_hex(8)
         self._revision = 0
         self._saved_revision: int | None = None
         self._epoch = 0
         self.n_batches = 0
         self._last_id = ""
-        self._history = History()
+        self._blocks: list[Block] = []
         self.events: list[Event] = []
         self._start_over()
 
     def _start_over(self) -> None:
         self._detector = Detector.new(len(self._cells))
-        self._running = Running.new(len(self._cells))
+        self._running = Running.new(len(self._cells), grouped=self.grouped)
         self._ids: dict[int, str] = {}
         self.n_rows = 0
         self.n_dropped = 0
         self.raised = ""
         self.acknowledged = False
         self._alarmed: Where | None = None
+
+    def _take_reference(self, reference: object) -> None:
+        """Set the limits to the ends of the intervals of the reference, and the limit."""
+        found = self._collected(reference)
+        if not found.n_rows:
+            raise InputError("reference has no rows", "give rows that count as normal", "reference")
+        running = Running.new(len(self._cells), grouped=self.grouped)
+        running.update(self._cells.moments(found, bets=False))
+        _, low, high = running.interval(np.log(2 / (REFERENCE_ERROR * self._cells.part)))
+        # An error is the opposite of a gap. At 1 and above no error exceeds the limit.
+        limits = np.minimum(np.stack([-low, high], axis=1) + self.limit, 1.0)
+        self._limits = np.where((running.sums[1] > 0)[:, None], limits, 1.0)
+
+    def _collected(self, rows: object) -> Collected:
+        return rows if isinstance(rows, Collected) else collect(rows, self._cells.slim)
 
     def update(self, batch: object, *, id: object) -> Status:
         """Add a batch: a closed window of predictions whose outcomes are known.
@@ -186,33 +383,31 @@ class Monitor:
         No alarm after 1 batch (500 rows): evidence 0.78, alarm at 20.
         """
         name = checked_id(id, self._last_id)
-        found = batch if isinstance(batch, Collected) else collect(batch, self._cells.slim)
+        found = self._collected(batch)
         if found.n_dropped and not found.n_rows:
             raise InputError(
                 f"batch {name!r} has {count(found.n_dropped, 'row')} and no outcome",
                 "update when the outcomes are known: the batch could not be counted again",
                 argument="batch",
             )
-        moments = self._cells.moments(found, bets=self.method == BETS)
-        self._add(moments, name, found.n_rows, found.n_dropped)
-        return self.status
-
-    def _add(self, moments: Moments, id: str, n_rows: int, n_dropped: int) -> None:
+        moments = self._cells.moments(found, bets=self.method == "bets")
         self._detector.update(log_evidence(moments, self._limits), moments)
-        self._running.update(moments)
+        added = self._running.update(moments)
         self.n_batches += 1
-        self.n_rows += n_rows
-        self.n_dropped += n_dropped
-        self._last_id = id
-        self._remember(id)
+        self.n_rows += found.n_rows
+        self.n_dropped += found.n_dropped
+        self._last_id = name
+        self._remember(name)
         evidence = self.evidence
-        self._history.add(id, n_rows, self._epoch, evidence, moments, self._running)
+        new = Block(name, name, 1, self._epoch, evidence, added)
+        self._blocks = with_block(self._blocks, new)
         if evidence >= self.alarm_at:
-            first, self._alarmed = not self.raised, self.strongest()
-            if first:
-                self.raised = id
+            self._alarmed = self.strongest()
+            if not self.raised:
+                self.raised = name
                 self._log("alarm", str(self.status))
         self._revision += 1
+        return self.status
 
     def _remember(self, id: str) -> None:
         """Keep the id as long as evidence that began at its batch is followed."""
@@ -233,8 +428,21 @@ class Monitor:
 
     @property
     def level(self) -> float:
-        """The level of intervals."""
-        return LEVEL if self.alpha is None else 1 - self.alpha
+        """The level of intervals; 0.95 with `arl`."""
+        return 0.95 if self.alpha is None else 1 - self.alpha
+
+    @property
+    def grouped(self) -> bool:
+        """Whether rows come in groups, whose sums are the units of evidence."""
+        return self.bins.roles.groups is not None
+
+    @property
+    def method(self) -> str:
+        """How evidence is computed: "bets", "units" or "sums"."""
+        if self.grouped:
+            return "units"
+        fixed = not self.has_reference and self.bins.monitor == self.limit
+        return "bets" if fixed else "sums"
 
     @property
     def status(self) -> Status:
@@ -254,7 +462,46 @@ class Monitor:
 
     def strongest(self) -> Where:
         """Return the place with the most evidence, whether or not there is an alarm."""
-        return strongest(self)
+        detector, cells, part = self._detector, self._cells, self._cells.part
+        strength = detector.log_strength(part)
+        lead = strength
+        if self.evidence < self.alarm_at:
+            # Without an alarm, detectors of cells with few rows lead only because time passes.
+            lead = np.where(detector.window[0] > 0, detector.run, -np.inf)
+        cell, bet = (int(k) for k in np.unravel_index(lead.argmax(), lead.shape))
+        window, start = detector.window[:, cell, bet], max(int(detector.start[cell, bet]), 1)
+        cap, price = (float(values[cell]) for values in self._running.cap())
+        # The interval is that of this place and start among all, each with its part of the error.
+        odds = math.log(2 * start * (start + 1) / ((1 - self.level) * part[cell]))
+        gap, low, high = (float(value) for value in gap_interval(window, cap, odds + price))
+        n, weight, hit, score, _ = window.tolist()
+        number, here = cells.variable_number, cells.cells[cell]
+        share = detector.shares(part, spent=self.alpha is not None)
+        return Where(
+            claim=here.claim,
+            variable=here.variable,
+            text=here.text,
+            label=here.label,
+            direction="under" if bet < lead.shape[1] // 2 else "over",
+            since=self._ids.get(start, ""),
+            n=int(n),
+            predicted=score / (weight or math.nan),
+            observed=hit / (weight or math.nan),
+            gap=gap,
+            low=low,
+            high=high,
+            proven=bool(share[number == number[cell]].sum() >= self.alarm_at),
+            also=self._also(strength.max(axis=1), int(number[cell]), strength[cell, bet]),
+        )
+
+    def _also(self, strength: Floats, found: int, most: float) -> tuple[str, ...]:
+        """Return the variables with about as much evidence as the one that was found."""
+        names = self._cells.variables
+        best = np.full(len(names) + 1, -np.inf)
+        np.maximum.at(best, self._cells.variable_number, strength)
+        best[[found, -1]] = -np.inf
+        close = np.flatnonzero((best >= math.log(ALSO) + most) & np.isfinite(best))
+        return tuple(names[k] for k in close[np.argsort(-best[close])])
 
     @checked()
     def acknowledge(self, note: str = "") -> None:
@@ -305,38 +552,68 @@ class Monitor:
         backend : {"pandas", "polars", "pyarrow", "modin", "cudf"}, optional
             The library of the frame; pandas by default.
         """
-        return frame_of(self.columns(), backend)
+        return frame_of(self._table(), backend)
 
-    def columns(self) -> dict[str, list[Any]]:
-        """Return the columns of `to_frame` as lists."""
-        running, detector = self._running, self._detector
-        gap, low, high = self.intervals(running)
-        bet = detector.log_strength(self._cells.part).argmax(axis=1)
-        start = np.take_along_axis(detector.start, bet[:, None], axis=1)[:, 0]
-        filled = running.weight > 0
-        cells = self._cells.cells
-        return {
-            "claim": [cell.claim for cell in cells],
-            "variable": [cell.variable or None for cell in cells],
-            "where": [cell.text for cell in cells],
-            "n": running.n.astype(np.int64).tolist(),
-            "predicted": ratio_or_nan(running.score, running.weight).tolist(),
-            "observed": ratio_or_nan(running.hit, running.weight).tolist(),
-            "gap": np.where(filled, gap, np.nan).tolist(),
-            "low": np.where(filled, low, np.nan).tolist(),
-            "high": np.where(filled, high, np.nan).tolist(),
-            "evidence": detector.shares(self._cells.part, spent=self.alpha is not None).tolist(),
-            "since": [self._ids.get(int(t)) for t in start],
+    def _table(self) -> dict[str, list[Any]]:
+        """Return the columns of `to_frame`."""
+        detector, cells = self._detector, self._cells
+        n, weight, hit, score, _ = self._running.sums
+        ends = self._running.interval(math.log(2 / (1 - self.level)))
+        gap, low, high = (np.where(weight > 0, values, np.nan) for values in ends)
+        bet = detector.log_strength(cells.part).argmax(axis=1)
+        start = detector.start[np.arange(len(cells)), bet]
+        numbers = {
+            "n": n.astype(np.int64),
+            "predicted": ratio_or_nan(score, weight),
+            "observed": ratio_or_nan(hit, weight),
+            "gap": gap,
+            "low": low,
+            "high": high,
+            "evidence": detector.shares(cells.part, spent=self.alpha is not None),
         }
-
-    def intervals(self, running: Running) -> tuple[Floats, Floats, Floats]:
-        """Return mean gaps and the ends of intervals that hold at all times, for one cell each."""
-        return running.interval(math.log(2 / (1 - self.level)), grouped=self.grouped)
+        return {
+            "claim": [cell.claim for cell in cells.cells],
+            "variable": [cell.variable or None for cell in cells.cells],
+            "where": [cell.text for cell in cells.cells],
+            **{name: values.tolist() for name, values in numbers.items()},
+            "since": [self._ids.get(t) for t in start.tolist()],
+        }
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader should know about how the evidence is computed."""
-        return notes_of(self)
+        notes = []
+        if self.method == "units":
+            notes.append(
+                "Rows of one unit belong together: evidence is computed from the mean errors of "
+                "units, hashed into 256 buckets, and holds if the size of a unit does not depend "
+                "on its outcomes."
+            )
+        elif self.method == "sums":
+            why = (
+                "limits come from a reference"
+                if self.has_reference
+                else "the bins were not chosen with monitor="
+                f"{self.limit:g}, so that the stronger bets are not available"
+            )
+            notes.append(
+                f"Evidence is self-normalized, because {why}. It holds as well, but needs up "
+                "to half as many rows again to find the same change."
+            )
+        notes += [f"{name} is not watched: {why}" for name, why in self.bins.left_out.items()]
+        if self.bins.weight_cap is not None:
+            notes.append(f"Weights are at most {self.bins.weight_cap:g}; larger ones are refused.")
+        if self.n_dropped:
+            share = self.n_dropped / (self.n_dropped + self.n_rows)
+            notes.append(
+                f"{self.n_dropped:,} rows ({100 * share:.1f}%) had no label and were left out. "
+                "The guarantee holds if whether a label is missing does not depend on the outcome."
+            )
+        if self.has_reference:
+            blind = int((self._limits >= 1).any(axis=1).sum())
+            few = f" {blind} cells have too few reference rows to be judged." if blind else ""
+            notes.append(f"Gaps may be those of the reference, plus or minus the limit.{few}")
+        return tuple(notes)
 
     def plot(self) -> Any:
         """Draw the evidence over time, cells × time coloured by gap, and the strongest cell.
@@ -345,7 +622,6 @@ class Monitor:
         -------
         matplotlib Figure
         """
-        from varcal._monitor.view import view_of  # noqa: PLC0415
         from varcal._plotting.monitor import draw_monitor  # noqa: PLC0415
 
         return draw_monitor(view_of(self))
@@ -389,55 +665,9 @@ class Monitor:
             f"({names}),\nlimit={self.limit:g}, {rate}\n{self.status!r}"
         )
 
-    @property
-    def grouped(self) -> bool:
-        """Whether rows come in groups, whose sums are the units of evidence."""
-        return self.bins.roles.groups is not None
 
-    def _method(self) -> str:
-        """Choose how evidence is computed, and warn if it could be stronger."""
-        if self.grouped:
-            return UNITS
-        if self.has_reference:
-            return SUMS
-        if self._cells.has_bets and self.bins.monitor == self.limit:
-            return BETS
-        had = (
-            "without monitor"
-            if self.bins.monitor is None
-            else f"for a limit of {self.bins.monitor:g}"
-        )
-        warnings.warn(
-            f"the bins were chosen {had}: evidence is self-normalized, which needs up to half "
-            f"as many rows again; choose them with make_bins(…, monitor={self.limit:g})",
-            VarcalWarning,
-            stacklevel=3,
-        )
-        return SUMS
-
-    def _take_reference(self, reference: object) -> None:
-        """Set the limits to the ends of the intervals of the reference, and the limit."""
-        found = (
-            reference if isinstance(reference, Collected) else collect(reference, self._cells.slim)
-        )
-        if not found.n_rows:
-            raise InputError("reference has no rows", "give rows that count as normal", "reference")
-        running = Running.new(len(self._cells))
-        running.update(self._cells.moments(found, bets=False))
-        odds = np.log(2 / (REFERENCE_ERROR * self._cells.part))
-        _, low, high = running.interval(odds, grouped=self.grouped)
-        # An error is the opposite of a gap. At 1 and above no error exceeds the limit.
-        limits = np.stack([-low, high], axis=1) + self.limit
-        self._limits = np.where((running.weight > 0)[:, None], np.minimum(limits, 1.0), 1.0)
-
-
-def _check_plan(bins: object) -> None:
-    if not isinstance(bins, BinPlan):
-        raise InputError(
-            f"bins is a {type(bins).__name__}",
-            "give the result of make_bins(…, monitor=0.02)",
-            argument="bins",
-        )
+def _check_plan(bins: BinPlan) -> None:
+    of_type(BinPlan, "the result of make_bins(…, monitor=0.02)")("bins", bins)
     roles = bins.roles
     if roles.sample_weight is not None and roles.groups is None and bins.weight_cap is None:
         raise InputError(
@@ -456,29 +686,6 @@ def _check_rate(alpha: object, arl: object) -> None:
             argument="alpha",
         )
     if alpha is not None:
-        needed, name, hint = 1 / number(0, 1, hint="try 0.05")("alpha", alpha), "alpha", "try 0.05"
-    elif arl is not None:
-        needed, name, hint = _batches(arl), "arl", "try 20_000"
-    else:
-        return
-    if needed > MOST_EVIDENCE:
-        raise InputError(
-            f"{name} is {shown(alpha or arl)}: an alarm would need more evidence than a number "
-            "can hold",
-            hint,
-            argument=name,
-        )
-
-
-def _batches(arl: object) -> float:
-    try:
-        found = check_finite("arl", arl)
-    except InputError:
-        found = 0.0
-    if not 1 < found < math.inf:
-        raise InputError(
-            f"arl must be a number of batches above 1; got {shown(arl)}",
-            "try 20_000",
-            argument="arl",
-        )
-    return found
+        number(1 / MOST_NEEDED, 1, hint="try 0.05")("alpha", alpha)
+    if arl is not None:
+        number(1, MOST_NEEDED, hint="give a number of batches, such as 20_000")("arl", arl)

@@ -10,8 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import NullLocator
 
-from varcal._monitor.status import fault
-from varcal._monitor.view import FULL_COLOUR, HeatMap, MonitorView
+from varcal._monitor.history import FULL_COLOUR, HeatMap, MonitorView
 from varcal._plotting import style
 from varcal._text.gaps import CLASS, CONFIDENCE, gap_side
 from varcal._text.numbers import level_text, number_text
@@ -157,4 +156,4 @@ def _headline(view: MonitorView) -> str:
     if not status.alarm or status.where is None:
         return str(status)
     word = "KNOWN ALARM" if status.acknowledged else "ALARM"
-    return f"{word} since {short(status.where.since, 30)}\n{fault(status.where)}"
+    return f"{word} since {short(status.where.since, 30)}\n{status.where.fault}"

@@ -5,22 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
-from varcal._monitor.detector import BETS, UNITS
-from varcal._monitor.monitor import Event, Monitor
-from varcal._monitor.status import (
-    Status,
-    Where,
-    also_text,
-    evidence_text,
-    off_interval,
-    share_text,
-)
-from varcal._monitor.view import MonitorView, view_of
+from varcal._monitor.history import MonitorView, view_of
+from varcal._monitor.monitor import Event, Monitor, Status, Where, evidence_text
 from varcal._report.frame import as_html, citation, installed, now, render
 from varcal._report.monitor_charts import evidence_chart, heat_strip, rate_chart
 from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_said, gap_side
 from varcal._text.numbers import count, level_text, limit_text, percent, points
-from varcal._text.sentences import Code, Named, Sentence, Strong, cut, filled
+from varcal._text.sentences import Code, Named, Sentence, Strong, cut, filled, listed
 
 _CLOSED = (
     "Batches are closed windows: each is entered once, when its labels are in. Labels that come "
@@ -174,10 +165,10 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
         if not status.n_batches:
             return Sentence.of("The monitor waits for its first batch.")
         return Sentence.of(
-            f"After {count(status.n_batches)} batch{'' if status.n_batches == 1 else 'es'} with "
-            f"{count(status.n_rows, 'row')} the evidence that a gap {exceeds} anywhere is "
+            f"After {status.batches_text} with {count(status.n_rows, 'row')} the evidence that a "
+            f"gap {exceeds} anywhere is "
             + (
-                f"{share_text(status, 'raise an alarm')}."
+                f"{status.share_text('raise an alarm')}."
                 if status.close
                 else f"{evidence_text(status.evidence)}; an alarm is raised at "
                 f"{evidence_text(status.alarm_at)}."
@@ -187,7 +178,12 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
     if where.claim == CONFIDENCE:
         sure, right = percent(where.predicted), percent(where.observed)
         rates = f"the model is sure of {sure} and is right in {right}"
-    proof = Sentence()
+    proof, also = Sentence(), Sentence()
+    if where.also:
+        also = filled(
+            "Other variables show it about as clearly, which correlated ones do: {}.",
+            listed(list(where.also)),
+        )
     if where.variable and where.proven:
         name = Named(cut(where.variable))
         proof = filled(" Along {} alone the evidence is enough for an alarm.", name)
@@ -197,12 +193,12 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
             "other places."
         )
     return filled(
-        f"Since then {rates}: off by {{}} ({off_interval(where)}), {count(where.n, 'row')}. The "
+        f"Since then {rates}: off by {{}} ({where.interval_text}), {count(where.n, 'row')}. The "
         f"alarm was raised at {{}}.{{}} {{}}",
         Strong(f"{points(abs(where.gap))} points"),
         Named(cut(status.raised)),
         proof,
-        also_text(where),
+        also,
     )
 
 
@@ -248,9 +244,9 @@ def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
 def _method(monitor: Monitor) -> tuple[str, ...]:
     level = level_text(monitor.level)
     bets = {
-        BETS: "For each cell, twelve bets are made on every row that outcomes are more, or less, "
+        "bets": "For each cell, twelve bets are made on every row that outcomes are more, or less, "
         "frequent than predicted by more than the limit.",
-        UNITS: "For each cell, twelve bets are made on the mean error of every unit.",
+        "units": "For each cell, twelve bets are made on the mean error of every unit.",
     }
     first = bets.get(
         monitor.method,

@@ -9,8 +9,8 @@ from itertools import pairwise
 import numpy as np
 from markupsafe import Markup
 
-from varcal._monitor.status import evidence_text
-from varcal._monitor.view import FULL_COLOUR, HeatRow, MonitorView
+from varcal._monitor.history import FULL_COLOUR, HeatRow, MonitorView
+from varcal._monitor.monitor import evidence_text
 from varcal._report import svg
 from varcal._text.numbers import number_text, percent, points
 from varcal._text.sentences import short
