@@ -259,8 +259,10 @@ def test_an_encoding_that_the_file_contradicts(tmp_path, as_read):
     assert as_read(path, encoding="utf-16-le")[0]["p"].tolist() == [0.5]
     path = write(tmp_path, "y,p\n1,0.5\n".encode("utf-16-be"))
     assert as_read(path, encoding="utf-16")[0]["p"].tolist() == [0.5]
+    path = write(tmp_path, "y,p\n1,0.5\n")
+    assert as_read(path, encoding="utf-8-sig")[0]["y"].tolist() == [1]  # it has no mark
     with pytest.raises(InputError, match="is not in UTF-16: it contains no zero bytes"):
-        as_read(write(tmp_path, "y,p\n1,0.5\n"), encoding="utf-16")
+        as_read(path, encoding="utf-16")
     with pytest.raises(InputError, match="position 6: invalid continuation byte\nhint: the file"):
         as_read(write(tmp_path, b"y,p\n1,\xe9\n"), encoding="utf-8")
 

@@ -123,11 +123,13 @@ def _known_encoding(name: str) -> str:
             "common ones are utf-8, utf-16, cp1252, latin-1 and mac-roman",
             "encoding",
         ) from None
-    return found.name
+    return found.name.removesuffix("-sig")  # a byte order mark is detected
 
 
-#: Comma-separated UTF-8 with decimal points, and that nothing is stated.
-PLAIN, UNSTATED = Dialect(), Stated()
+#: Comma-separated UTF-8 with decimal points.
+PLAIN = Dialect()
+#: Nothing is stated, so everything is detected.
+UNSTATED = Stated()
 
 
 class UncertainDialectError(InputError):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +28,6 @@ _CSV_TYPES = [
     *(pa.null(), pa.int64(), pa.float64(), pa.bool_(), pa.date32()),
     *(pa.timestamp("s"), pa.timestamp("ns"), pa.string()),
 ]
-_NO_NAMES: frozenset[str] = frozenset()
 
 
 def declared_schema(source: Source) -> pa.Schema:
@@ -41,17 +40,17 @@ def declared_schema(source: Source) -> pa.Schema:
         return _open_arrow(source).schema
     if source.format in DELIMITERS:
         return _csv(csv.open_csv, source).schema
-    types: dict[str, pa.DataType] = {}
+    fields: dict[str, pa.Field] = {}
     for table in _json_tables(source):
         for column in table.schema:
             try:
-                types[column.name] = _common_type(types.get(column.name, pa.null()), column.type)
+                fields[column.name] = _common_field(fields.get(column.name, column), column)
             except pa.ArrowException:
                 # Timestamps are text that looks like dates; with other text, the column is text.
-                types[column.name] = pa.string()
-    if not types:
+                fields[column.name] = column.with_type(pa.string())
+    if not fields:
         raise InputError(f"{source.shown} has no rows", "at least one row is needed")
-    return pa.schema(types)
+    return pa.schema(list(fields.values()))
 
 
 def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) -> pa.Table:
@@ -84,15 +83,15 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
                 _refuse_bytes(tables[-1].schema)
         schema = _common_schema(sources, (table.schema for table in tables))
         return pa.concat_tables([table.cast(schema) for table in tables])
-    schema = common_types(sources, names, instants=frozenset(names))
+    schema = common_types(sources, names, instants=names)
     return pa.Table.from_batches(batches_of(sources, schema), schema)
 
 
 def common_types(
     sources: Sequence[Source],
     names: Sequence[str],
-    texts: frozenset[str] = _NO_NAMES,
-    instants: frozenset[str] = _NO_NAMES,
+    texts: Collection[str] = (),
+    instants: Collection[str] = (),
 ) -> pa.Schema:
     """Return types that fit all values of some columns in all files.
 
@@ -102,9 +101,9 @@ def common_types(
         The files.
     names : sequence of str
         The columns.
-    texts : frozenset of str
+    texts : collection of str
         Columns of CSV files that are text, even if their values look like numbers.
-    instants : frozenset of str
+    instants : collection of str
         Columns of JSON files whose text is to be read as dates.
 
     Returns
@@ -117,11 +116,11 @@ def common_types(
 
 
 def _types_of(
-    source: Source, names: Sequence[str], texts: frozenset[str], instants: frozenset[str]
+    source: Source, names: Sequence[str], texts: Collection[str], instants: Collection[str]
 ) -> pa.Schema:
     if source.format in DELIMITERS:
         with reading(source):
-            return _csv_types(source, names, dict.fromkeys(texts & {*names}, pa.string()))
+            return _csv_types(source, names, {n: pa.string() for n in names if n in texts})
     fields = [source.schema.field(name) for name in names]
     if source.format == "jsonl":
         fields = [
@@ -160,7 +159,7 @@ def _common_schema(sources: Sequence[Source], schemas: Iterable[pa.Schema]) -> p
         fields = []
         for before, new in zip(common or own, own, strict=True):
             try:
-                fields.append(before.with_type(_common_type(before.type, new.type)))
+                fields.append(_common_field(before, new))
             except pa.ArrowException:
                 raise InputError(
                     f"column {new.name!r} has type {_decoded(new.type)} in {source.shown}, but "
@@ -172,12 +171,12 @@ def _common_schema(sources: Sequence[Source], schemas: Iterable[pa.Schema]) -> p
     return common
 
 
-def _common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
-    """Return a type that has the values of both."""
-    if one == other:
-        return one
-    schemas = [pa.schema({"x": _decoded(one)}), pa.schema({"x": _decoded(other)})]
-    return pa.unify_schemas(schemas, promote_options="permissive").field(0).type
+def _common_field(one: pa.Field, other: pa.Field) -> pa.Field:
+    """Return a column that can have the values of both."""
+    if one.type != other.type:
+        one, other = (each.with_type(_decoded(each.type)) for each in (one, other))
+    schemas = [pa.schema([one]), pa.schema([other])]
+    return pa.unify_schemas(schemas, promote_options="permissive").field(0)
 
 
 def _decoded(kind: pa.DataType) -> pa.DataType:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import gzip
+import re
 import warnings
 import zlib
 from collections import Counter
@@ -261,18 +262,16 @@ def warn_how_read(sources: Sequence[Source]) -> None:
         warnings.warn(line, VarcalWarning, stacklevel=3)
 
 
-#: What to do about an error of a reader, by a part of its text.
+#: What to do about an error of a reader, by a pattern of the format and the reason.
 _HINTS = {
-    "UTF8": "the file is not in this encoding throughout: convert it, or name another: {encoding}",
-    "codec": "the file is not in this encoding throughout: convert it, or name another: {encoding}",
+    "UTF8|codec": "the file is not in this encoding throughout: convert it, or name another with "
+    "{encoding}",
     "Empty": "the file has no rows",
     "columns, got": "fields that contain the separator must be in quotes, also numbers with a "
     "decimal comma; another separator is chosen with {sep}",
-}
-_FORMAT_HINTS = {
-    "parquet": "the file is truncated or has another format: write it again",
-    "arrow": "the file is truncated or has another format: write it again",
-    "jsonl": "JSON lines have one object per line",
+    "^parquet|^arrow": "the file is truncated or has another format: write it again",
+    "^jsonl": "JSON lines have one object per line",
+    "": "check that the file is complete, and that its format is right ({format})",
 }
 
 
@@ -284,11 +283,10 @@ def reading(source: Source) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
-        other = "check that the file is complete, and that its format is right ({format})"
-        known = (hint for part, hint in _HINTS.items() if part in reason)
+        problem = f"{source.format}: {reason}"
         raise InputError(
-            f"cannot read {source.shown} as {source.format}: {reason}",
-            next(known, _FORMAT_HINTS.get(source.format, other)),
+            f"cannot read {source.shown} as {problem}",
+            next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem)),
             settings={"encoding": ..., "sep": ..., "format": ...},
         ) from None
 
