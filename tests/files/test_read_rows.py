@@ -23,9 +23,9 @@ CRASHES = {
     "null alone": (b"null\n", "line 1 of .* is not a JSON object: 'null'"),
     "null first": (b'null\n{"y": 1, "p": 0.5}\n', "line 1 of .* is not a JSON object: 'null'"),
     "null after spaces": (b'\n  \t null\n{"y": 1}\n', "line 2 of .* is not a JSON object"),
-    "deep list": (DEEP_LIST, "line 1 of .* nested more than 100 levels deep"),
-    "deep object": (DEEP_OBJECT + b"\n", "line 1 of .* nested more than 100 levels deep"),
-    "deep and unfinished": (b'{"y": 1}\n' + b'{"x":' * 100_000 + b"}", "line 2 .* nested more"),
+    "deep list": (DEEP_LIST, "line 1 of .* is nested more than 100 levels deep"),
+    "deep object": (DEEP_OBJECT + b"\n", "line 1 of .* is nested more than 100 levels deep"),
+    "deep and unfinished": (b'{"y": 1}\n' + b'{"x":' * 100_000 + b"}", "line 2 .* is nested more"),
 }
 
 

@@ -10,6 +10,7 @@ import codecs
 import io
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -318,8 +319,8 @@ def _refuse_bytes(schema: pa.Schema) -> None:
 MAX_DEPTH = 100
 #: The most bytes of one JSON line. A row of 10,000 numbers takes some 300 kB.
 MAX_LINE_BYTES = 1 << 26
-_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
-_PAIR = re.compile(rb"\[\]|\{\}")
+_ESCAPE = re.compile(rb"\\.", re.DOTALL)
+_STRING = re.compile(rb'"[^"]*"')
 _NOT_BRACKETS = bytes({*range(256)} - {*b"{}[]"})
 
 
@@ -377,7 +378,7 @@ def checked_lines(block: bytes, first_line: int, shown: str) -> list[int]:
         elif len(line) > MAX_LINE_BYTES:
             fault = f"is longer than {MAX_LINE_BYTES >> 20} MB"
         elif line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(line):
-            fault = f"is not complete, or nested more than {MAX_DEPTH} levels deep"
+            fault = f"is nested more than {MAX_DEPTH} levels deep"
         else:
             continue
         excerpt = shortened(line[:200].decode("utf-8", "replace"), 40)
@@ -389,8 +390,7 @@ def checked_lines(block: bytes, first_line: int, shown: str) -> list[int]:
 
 
 def _is_deep(line: bytes) -> bool:
-    """Tell whether brackets are left after the innermost pairs are removed `MAX_DEPTH` times."""
-    brackets = _STRING.sub(b"", line).translate(None, _NOT_BRACKETS)
-    for _ in range(MAX_DEPTH):
-        brackets = _PAIR.sub(b"", brackets)
-    return bool(brackets)
+    """Tell whether brackets outside of texts are nested more than `MAX_DEPTH` levels deep."""
+    brackets = _STRING.sub(b"", _ESCAPE.sub(b"", line)).translate(None, _NOT_BRACKETS)
+    steps = (1 if bracket in b"{[" else -1 for bracket in brackets)
+    return any(depth > MAX_DEPTH for depth in accumulate(steps))
