@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pyarrow import feather, parquet
 
 import varcal as vc
 
@@ -40,11 +41,10 @@ class Writer:
         """Return what a complete file holds, in a form that can be compared."""
         if self.name.endswith(".gz"):
             return gzip.decompress(path.read_bytes())
-        if self.name.endswith((".parquet", ".arrow")):
-            from varcal._files.find_sources import sources_of  # noqa: PLC0415
-            from varcal._files.read_table import read_table  # noqa: PLC0415
-
-            return str(read_table(sources_of(path)).to_pydict())
+        if self.name.endswith(".parquet"):
+            return str(parquet.read_table(path).to_pydict())
+        if self.name.endswith(".arrow"):
+            return str(feather.read_table(path).to_pydict())
         if self.name == "monitor.json":
             return vc.load(path).n_batches > 0
         return _TIME.sub(b"", path.read_bytes())

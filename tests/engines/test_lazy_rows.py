@@ -326,7 +326,7 @@ def len_of(frame, start):
 
 @pytest.mark.usefixtures("in_batches")
 def test_text_in_batches(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("varcal._files.streams.BLOCK_BYTES", 20_000)
+    monkeypatch.setattr("varcal._files.read_rows.BLOCK_BYTES", 20_000)
     rows = table.select(["y", "p", "x", "text"])
     with gzip.open(tmp_path / "rows.csv.gz", "wb") as file:
         csv.write_csv(rows, file)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import chain
 from os import PathLike
@@ -23,8 +23,14 @@ from varcal._engines.open import lazy_rows
 from varcal._evidence.roles import rows_numbered_from
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
-from varcal._files.find_sources import sources_of
-from varcal._files.source import DELIMITERS, Source, check_not_input, format_of, warn_how_read
+from varcal._files.source import (
+    DELIMITERS,
+    Source,
+    format_of,
+    same_columns,
+    sources_of,
+    warn_how_read,
+)
 from varcal._options import (
     check_arguments,
     check_names,
@@ -40,7 +46,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from varcal._engines.protocol import LazyRows
-    from varcal._files.streams import Chunk
     from varcal.calibrators import Calibrator
 
 
@@ -220,60 +225,59 @@ def apply_to(
     column: str,
 ) -> Applied:
     """Add calibrated probabilities to a list of files; see `apply`."""
-    import_library("pyarrow", f"reading {sources[0].shown}")
+    pa = import_library("pyarrow", f"reading {sources[0].shown}")
 
-    from varcal._files.sinks import output_dialect  # noqa: PLC0415  pyarrow loads when first used
-    from varcal._files.streams import RowStream  # noqa: PLC0415
+    from varcal._files.read_rows import chunks_of, common_types  # noqa: PLC0415  loads pyarrow
+    from varcal._files.write_rows import output_dialect  # noqa: PLC0415
 
     check_target(out, calibrator)
     if len(sources) > 1:
-        check_not_input(out, sources)
+        refuse_input(out, "an input file", *(source.path for source in sources))
     fitted = calibrator_of(calibrator)
-    out_format, gzipped = format_of(out)
+    out_format = format_of(out)[0]
     dialect = output_dialect(sources, out_format)
     scores, variables = score_columns(fitted, p), variable_columns(fitted, X)
-    rows = RowStream(
+    used = list(dict.fromkeys([*scores, *variables.values()]))
+    names = same_columns(sources, used)
+    added = added_columns(fitted, column, names, sources[0].shown)
+    as_written = all(format in DELIMITERS for format in (out_format, *(s.format for s in sources)))
+    types = common_types(
         sources,
-        tuple(dict.fromkeys([*scores, *variables.values()])),
-        as_text=out_format in DELIMITERS,
-        texts=_columns_of_kind(fitted, variables, "levels"),
-        instants=_columns_of_kind(fitted, variables, "datetime"),
+        used if as_written else names,
+        _columns_of_kind(fitted, variables, "levels"),
+        _columns_of_kind(fitted, variables, "datetime"),
     )
-    added = added_columns(fitted, column, rows.schema.names, sources[0].shown)
-    with whole_file(out) as draft:
-        n_rows = _write(
-            draft, (out_format, gzipped), dialect, rows, fitted, scores, variables, added
-        )
+    kept = pa.schema([(name, pa.string()) for name in names]) if as_written else types
+    schema = pa.schema([*kept, *((name, pa.float64()) for name in added)], metadata=kept.metadata)
+    needed = pa.schema([types.field(name) for name in used])
+
+    def batches() -> Iterator[Any]:
+        for file, row, all_columns, some in chunks_of(sources, kept, needed, as_written=as_written):
+            q = _calibrate(fitted, pa.Table.from_batches([some]), scores, variables, file, row)
+            columns = [*all_columns.columns, *map(_arrow_column, new_columns(q, added))]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+    n_rows = _write(out, schema, batches(), sources[0].shown, dialect)
     return Applied(str(out), n_rows, added)
 
 
 def _write(
-    draft: Any,
-    format: tuple[str, bool],
-    dialect: Dialect,
-    rows: Any,
-    fitted: Calibrator,
-    scores: tuple[str, ...],
-    variables: dict[str, str],
-    added: tuple[str, ...],
+    out: str | PathLike[str],
+    schema: pa.Schema,
+    batches: Iterable[pa.RecordBatch],
+    shown: str,
+    dialect: Dialect | None = None,
 ) -> int:
-    import pyarrow as pa  # noqa: PLC0415
+    """Write all rows or none, and return how many there are."""
+    from varcal._files.write_rows import open_sink  # noqa: PLC0415  loads pyarrow
 
-    from varcal._files.sinks import open_sink  # noqa: PLC0415
-
-    schema: pa.Schema = rows.schema
-    for name in added:
-        schema = schema.append(pa.field(name, pa.float64()))
     n_rows = 0
-    chunks: Iterator[Chunk] = iter(rows)
-    with open_sink(draft, *format, schema, dialect) as sink:
-        for chunk in counted(chunks, "Applying", lambda chunk: chunk.kept.num_rows):
-            new = new_columns(_calibrate(fitted, chunk, scores, variables), added)
-            columns = [*chunk.kept.columns, *map(_arrow_column, new)]
-            sink.write(pa.RecordBatch.from_arrays(columns, schema=schema))
-            n_rows += chunk.kept.num_rows
-    if not n_rows:
-        raise InputError(f"{rows.sources[0].shown} has no rows", "at least one row is needed")
+    with whole_file(out) as draft, open_sink(draft, *format_of(out), schema, dialect) as write:
+        for batch in counted(batches, "Applying", len):
+            write(batch)
+            n_rows += len(batch)
+        if not n_rows:
+            raise InputError(f"{shown} has no rows", "at least one row is needed")
     return n_rows
 
 
@@ -286,18 +290,20 @@ def _arrow_column(values: Floats) -> Any:
 
 
 def _calibrate(
-    fitted: Calibrator, chunk: Chunk, scores: tuple[str, ...], variables: dict[str, str]
+    fitted: Calibrator,
+    table: pa.Table,
+    scores: tuple[str, ...],
+    variables: dict[str, str],
+    source: Source,
+    first_row: int,
 ) -> Any:
-    """Return the calibrated probabilities of a chunk, one column per class."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    table = pa.Table.from_batches([chunk.used])
+    """Return calibrated probabilities, one column per class; errors name the row of the file."""
     v = {name: table.column(column) for name, column in variables.items()}
     try:
-        with rows_numbered_from(chunk.first_row):  # rows are counted within the file
+        with rows_numbered_from(first_row):
             return fitted.predict_proba(table.select(list(scores)), v or None)
     except InputError as error:
-        raise error.reworded(f"{chunk.source.shown}: {error.message}") from None
+        raise error.reworded(f"{source.shown}: {error.message}") from None
 
 
 def _columns_of_kind(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
@@ -322,20 +328,14 @@ def _apply_lazily(
 ) -> Applied:
     import_library("pyarrow", f"writing {str(out)!r}")
 
-    from varcal._files.sinks import open_sink  # noqa: PLC0415
-
     work = calibration_of(calibrator, rows, p, X, column)
     tables = rows.map(rows.columns, work)
     first = next(tables, None)
     if first is None:
         raise InputError("source has no rows", "at least one row is needed", argument="source")
-    n_rows = 0
-    with whole_file(out) as draft, open_sink(draft, *format_of(out), first.schema) as sink:
-        for table in counted(chain([first], tables), "Applying", len):
-            for batch in table.cast(first.schema).to_batches():
-                sink.write(batch)
-            n_rows += len(table)
-    return Applied(str(out), n_rows, work.added)
+    cast_tables = (table.cast(first.schema) for table in chain([first], tables))
+    batches = chain.from_iterable(table.to_batches() for table in cast_tables)
+    return Applied(str(out), _write(out, first.schema, batches, "source"), work.added)
 
 
 def _as_lazy_rows(source: Any) -> LazyRows | None:

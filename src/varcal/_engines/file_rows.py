@@ -16,10 +16,8 @@ from varcal._engines.arrow_rows import ArrowRows
 from varcal._engines.duckdb_rows import DuckRows
 from varcal._engines.parquet_files import ParquetFiles
 from varcal._engines.protocol import T, Work, map_batches
-from varcal._files.column_names import same_columns
 from varcal._files.dialect import UncertainDialectError
-from varcal._files.find_sources import sources_in, sources_of
-from varcal._files.source import Source, warn_how_read
+from varcal._files.source import Source, same_columns, sources_in, sources_of, warn_how_read
 from varcal.exceptions import InputError, MissingDependencyError
 
 #: The beginning of a query. A string that matches is a path only if there is such a file.
@@ -50,6 +48,13 @@ class FileRows:
     backend: ClassVar[str | None] = "pyarrow"
     row_numbers_known: ClassVar[bool] = True
 
+    @cached_property
+    def schema(self) -> Any:
+        """The columns, with types that fit all their values."""
+        from varcal._files.read_rows import common_types  # noqa: PLC0415  loads pyarrow
+
+        return common_types(self.sources, self.columns)
+
     def count(self) -> int:
         """Return the number of rows."""
         return sum(len(batch) for batch in self._batches(self.columns[:1]))
@@ -62,12 +67,7 @@ class FileRows:
 
     def select(self, columns: Sequence[str]) -> FileRows:
         """Return the same rows with some of their columns."""
-        chosen = FileRows(tuple(columns), self.sources)
-        if "schema" in vars(self):  # finding types takes a pass over the files
-            import pyarrow as pa  # noqa: PLC0415
-
-            vars(chosen)["schema"] = pa.schema([self.schema.field(name) for name in columns])
-        return chosen
+        return FileRows(tuple(columns), self.sources)
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each batch of rows, in order."""
@@ -76,18 +76,10 @@ class FileRows:
     def _batches(self, columns: Sequence[str]) -> Iterator[Any]:
         import pyarrow as pa  # noqa: PLC0415
 
-        from varcal._files.streams import batches_of  # noqa: PLC0415
+        from varcal._files.read_rows import batches_of  # noqa: PLC0415
 
         schema = pa.schema([self.schema.field(name) for name in columns])
-        for batch in batches_of(self.sources, schema):
-            yield pa.Table.from_batches([batch])
-
-    @cached_property
-    def schema(self) -> Any:
-        """The columns, with types that fit all their values."""
-        from varcal._files.streams import common_types  # noqa: PLC0415
-
-        return common_types(self.sources, self.columns)
+        return (pa.Table.from_batches([batch]) for batch in batches_of(self.sources, schema))
 
 
 def open_files(given: Paths) -> DuckRows | ArrowRows | FileRows:
@@ -125,8 +117,10 @@ def folder_files(folder: str | PathLike[str]) -> ParquetFiles:
     return ParquetFiles.of(sources_in(folder), str(Path(folder)))
 
 
-def rows_of_files(sources: Sequence[Source]) -> FileRows:
-    """Open files of rows, after checking that their columns are unique and the same."""
+def rows_of_files(sources: Sequence[Source]) -> ArrowRows | FileRows:
+    """Return the rows of files, read by PyArrow; names of folders add no columns."""
+    if all(source.format == "parquet" for source in sources):
+        return ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
     return FileRows(tuple(same_columns(sources)), tuple(sources))
 
 

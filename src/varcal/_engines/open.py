@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from os import PathLike
 from typing import Any
 
 from narwhals import dependencies as libraries
 
 from varcal._engines.protocol import LazyRows
-from varcal._files.source import Source
 
 
 def lazy_rows(data: Any) -> LazyRows | None:
@@ -47,20 +45,6 @@ def lazy_rows(data: Any) -> LazyRows | None:
 
         return SparkRows.of(data)
     return None
-
-
-def rows_of_sources(sources: Sequence[Source]) -> tuple[Any, LazyRows]:
-    """Return the Arrow schema of a list of files, and their rows."""
-    if all(source.format == "parquet" for source in sources):
-        from varcal._engines.arrow_rows import ArrowRows  # noqa: PLC0415
-        from varcal._engines.parquet_files import ParquetFiles  # noqa: PLC0415
-
-        parquet_rows = ArrowRows.of_files(ParquetFiles.of(sources, partitioned=False))
-        return parquet_rows.dataset.schema, parquet_rows
-    from varcal._engines.file_rows import rows_of_files  # noqa: PLC0415
-
-    rows = rows_of_files(sources)
-    return rows.schema, rows
 
 
 def _is_path(data: object) -> bool:

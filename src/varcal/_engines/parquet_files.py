@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from varcal._files.column_names import same_columns
-from varcal._files.source import Source, reading
+from varcal._files.source import Source, same_columns
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
@@ -56,16 +55,10 @@ class ParquetFiles:
         """
         names = same_columns(sources)
 
-        from pyarrow import parquet  # noqa: PLC0415  pyarrow is loaded when first used
+        from varcal._files.read_rows import common_types  # noqa: PLC0415  loads pyarrow
 
-        from varcal._files.streams import common_types  # noqa: PLC0415
-
-        schemas = []
-        for source in sources:
-            with reading(source):
-                schemas.append(parquet.read_schema(source.path))
-        first = schemas[0]
-        alike = all(one.names == first.names and one.types == first.types for one in schemas)
+        first, *others = (source.schema for source in sources)
+        alike = all(one.names == first.names and one.types == first.types for one in others)
         schema = common_types(sources, names).remove_metadata()
         keys = _keys(sources, base, names) if partitioned else ()
         return cls(tuple(sources), schema, alike, keys, base)

@@ -1,14 +1,27 @@
-"""How text files are written: separator, decimal mark, encoding and line ends."""
+"""How text files are written: separator, decimal mark, encoding and line ends.
+
+PyArrow reads any dialect but detects none. What the first rows leave open is never guessed: an
+error asks for it.
+"""
 
 from __future__ import annotations
 
 import codecs
+import csv
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from varcal.exceptions import InputError
 
 #: The separators that are detected, by their names.
 SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
+#: Bytes at the beginning of a file from which separator and decimal mark are detected: some
+#: thousand rows, in a few hundredths of a second.
+HEAD_BYTES = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -40,10 +53,8 @@ class Dialect:
         """
         names = {mark: f"{name}-separated" for name, mark in SEPARATORS.items()}
         parts = [names.get(self.separator, f"separated by {self.separator!r}")]
-        if self.decimal == ",":
-            parts.append("decimal comma")
-        if not self.encoding.startswith("utf-8"):
-            parts.append(encoding_name(self.encoding))
+        parts += ["decimal comma"] if self.decimal == "," else []
+        parts += [] if self.encoding.startswith("utf-8") else [encoding_name(self.encoding)]
         return ", ".join(parts)
 
 
@@ -56,10 +67,6 @@ def encoding_name(encoding: str) -> str:
     if encoding == "iso8859-1":
         return "Latin-1"
     return encoding.upper() if encoding.startswith("utf") else encoding
-
-
-#: Comma-separated UTF-8 with decimal points.
-PLAIN = Dialect()
 
 
 @dataclass(frozen=True)
@@ -82,7 +89,7 @@ class Stated:
 
     def __post_init__(self) -> None:
         if self.sep is not None:
-            object.__setattr__(self, "sep", _separator(self.sep))
+            object.__setattr__(self, "sep", _known_separator(self.sep))
         if self.decimal not in (None, ".", ","):
             raise InputError(
                 f"decimal must be '.' or ','; got {self.decimal!r}",
@@ -90,12 +97,11 @@ class Stated:
                 "decimal",
             )
         if self.encoding is not None:
-            object.__setattr__(self, "encoding", _codec(self.encoding))
+            object.__setattr__(self, "encoding", _known_encoding(self.encoding))
 
 
-def _separator(text: str) -> str:
-    named = SEPARATORS | {"space": " ", r"\t": "\t"}
-    mark = named.get(text.lower(), text)
+def _known_separator(text: str) -> str:
+    mark = (SEPARATORS | {"space": " ", r"\t": "\t"}).get(text.lower(), text)
     if len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
         raise InputError(
             f"sep must be one character or one of {', '.join(SEPARATORS)}, space; got {text!r}",
@@ -106,24 +112,245 @@ def _separator(text: str) -> str:
     return mark
 
 
-def _codec(name: str) -> str:
+def _known_encoding(name: str) -> str:
     try:
         found = codecs.lookup(name)
         found.incrementaldecoder().decode(b"")  # which codecs such as base64 cannot do to text
-        if not isinstance("".encode(found.name), bytes):
-            raise LookupError
+        "".encode(found.name)
     except (LookupError, TypeError, ValueError, AttributeError):
         raise InputError(
             f"encoding {name!r} is not known",
             "common ones are utf-8, utf-16, cp1252, latin-1 and mac-roman",
             "encoding",
         ) from None
-    return found.name
+    return found.name.removesuffix("-sig")  # a byte order mark is detected
 
 
+#: Comma-separated UTF-8 with decimal points.
+PLAIN = Dialect()
 #: Nothing is stated, so everything is detected.
 UNSTATED = Stated()
 
 
 class UncertainDialectError(InputError):
     """A text file whose separator, decimal mark or encoding can be read in several ways."""
+
+
+def detect(
+    blocks: Iterator[bytes], stated: Stated, shown: str, default: str = ","
+) -> tuple[Dialect, list[str]]:
+    r"""Find out how a file with columns between separators is written.
+
+    Parameters
+    ----------
+    blocks : iterator of bytes
+        The decompressed file in blocks of `HEAD_BYTES`, of which as few as possible are read.
+    stated : Stated
+        What the user says.
+    shown : str
+        The name of the file in messages.
+    default : str
+        The separator of a file whose header has a single column.
+
+    Returns
+    -------
+    Dialect
+        How the file is written.
+    list of str
+        One sentence per surprise, such as a column of numbers that are read as text.
+
+    Raises
+    ------
+    UncertainDialectError
+        If the file can be read in several ways.
+
+    Examples
+    --------
+    >>> detect(iter([b"y;p\n1;0,83\n"]), Stated(), "'a.csv'")[0].describe()
+    'semicolon-separated, decimal comma'
+    """
+    head = next(blocks, b"")
+    encoding = detect_encoding(chain([head], blocks), stated, shown)
+    text = codecs.getincrementaldecoder(encoding)().decode(head)
+    whole = len(head) < HEAD_BYTES
+    separator = stated.sep or _separator(text, whole, default, shown)
+    columns = _number_columns(_rows(text, separator, whole))
+    decimal = stated.decimal or _decimal(columns, shown)
+    newline = "\r\n" if "\r\n" in text else "\n"
+    return Dialect(separator, decimal, encoding, newline), list(_remarks(columns, decimal))
+
+
+def _rows(text: str, separator: str, whole: bool) -> list[list[str]]:
+    """Split the first rows; the last one may be cut if the text is not the whole file."""
+    rows: list[list[str]] = []
+    with suppress(csv.Error):  # a field that is too long; the rows before it are enough
+        rows.extend(filter(None, csv.reader(io.StringIO(text, newline=""), delimiter=separator)))
+    return rows if whole or len(rows) < 2 else rows[:-1]
+
+
+def _separator(text: str, whole: bool, default: str, shown: str) -> str:
+    """Return the separator that splits the first rows alike."""
+    splitting: dict[str, list[list[str]]] = {}
+    for mark in SEPARATORS.values():
+        rows = _rows(text, mark, whole)
+        # A separator inside of quotes leaves half of them in a name.
+        if rows and len(rows[0]) > 1 and not any(name.count('"') % 2 for name in rows[0]):
+            splitting[mark] = rows
+    fitting = [
+        mark for mark, rows in splitting.items() if len(rows) > 1 and len({*map(len, rows)}) == 1
+    ]
+    if len(splitting) < 2 or len(fitting) == 1:
+        return [*fitting, *splitting, default][0]
+    ways = " or ".join(f"{mark!r} ({len(rows[0])} columns)" for mark, rows in splitting.items())
+    line = shortened(text.lstrip("\r\n").splitlines()[0])
+    raise UncertainDialectError(
+        f"the columns of {shown} may be separated by {ways}: {line!r}",
+        "say which with {sep}",
+        settings={"sep": ...},
+    )
+
+
+def shortened(text: str, most: int = 60) -> str:
+    """Shorten a text for a message."""
+    return text if len(text) <= most else text[: most - 1] + "…"
+
+
+#: How missing values are written, in lower case.
+_MISSING = frozenset({"", "na", "n/a", "nan", "null", "none", "#n/a", "-nan", "#na"})
+_NUMBER = r"[+-]?(?=\W?\d)(\d*|[1-9]\d{0,2}([GROUP]\d{3})+)(\MARK\d*)?([eE][+-]?\d+)?"
+_SPACES = " '\u00a0\u202f"
+
+
+def _number(mark: str, group: str) -> re.Pattern[str]:
+    return re.compile(_NUMBER.replace("MARK", mark).replace("GROUP", group))
+
+
+#: Numbers by their decimal mark, with any thousands separators, and those that PyArrow reads.
+_ANY_NUMBER = {",": _number(",", "." + _SPACES), ".": _number(".", "," + _SPACES)}
+_READABLE = {mark: _number(mark, "\0") for mark in ",."}
+
+
+def _number_columns(rows: Sequence[Sequence[str]]) -> dict[str, dict[str, str]]:
+    """Return the columns that hold only numbers: each value with the decimal marks it can have."""
+    regular = [row for row in rows if len(row) == len(rows[0])]
+    found = {}
+    for name, *values in zip(*regular, strict=True):
+        marks = {}
+        for value in dict.fromkeys(map(str.strip, values)):
+            if value.lower() not in _MISSING:
+                marks[value] = "".join(m for m, way in _ANY_NUMBER.items() if way.fullmatch(value))
+                if not marks[value]:
+                    break
+        else:
+            found[name] = marks
+    return found
+
+
+def _decimal(columns: Mapping[str, Mapping[str, str]], shown: str) -> str:
+    """Return the decimal mark that all columns of numbers can have."""
+    certain: dict[str, str] = {}
+    unclear = ""
+    for name, marks in columns.items():
+        examples: dict[str, str] = {}
+        for value, possible in marks.items():
+            if possible != ",.":
+                examples.setdefault(possible, f"{value!r} in column {name!r}")
+            elif "," in value:
+                unclear = unclear or f"{value!r} in column {name!r}"
+        if len(examples) == 1:
+            certain = examples | certain
+    if len(certain) == 2:
+        problem = f"{shown} has {certain[',']} and {certain['.']}"
+    elif unclear and not certain:
+        problem = f"{unclear} of {shown} may have a decimal comma or a thousands separator"
+    else:
+        return next(iter(certain), ".")
+    raise UncertainDialectError(
+        problem, "say which is the decimal mark with {decimal}", settings={"decimal": ...}
+    )
+
+
+def _remarks(columns: Mapping[str, Mapping[str, str]], decimal: str) -> Iterator[str]:
+    """Name the columns of numbers that this decimal mark turns into text."""
+    for name, values in columns.items():
+        other = next((one for one in values if not _READABLE[decimal].fullmatch(one)), None)
+        if other is not None:
+            yield f"column {name!r} is read as text, because of values such as {other!r}"
+
+
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF8: "utf-8-sig",
+    codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose mark it begins with
+    codecs.BOM_UTF32_BE: "utf-32",
+    codecs.BOM_UTF16_LE: "utf-16",
+    codecs.BOM_UTF16_BE: "utf-16",
+}
+#: Bytes 0x80 to 0x9F that are not punctuation in cp1252 (€ ‚ „ … ‘ ’ “ ” • – —), or that are, but
+#: stand between two letters, where only ’ – — are usual.
+_RARE = re.compile(
+    rb"[\x81\x83\x86-\x90\x98-\x9f]|(?<=[A-Za-z])[\x80\x82\x84\x85\x91\x93-\x95](?=[A-Za-z])"
+)
+#: Bytes that cp1252 does not define.
+_UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
+_UTF8_LETTER = re.compile(
+    rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
+)
+
+
+def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
+    """Return the encoding of a text file; as few blocks as possible are read.
+
+    Without a byte order mark it is UTF-8 or cp1252, the superset of Latin-1. Where cp1252 has rare
+    letters or nothing, encodings of DOS and the older Mac have accented letters.
+    """
+    head = next(blocks, b"")
+    for mark, name in _BYTE_ORDER_MARKS.items():
+        if head.startswith(mark):
+            # With a mark, "utf-16-le" is the same as "utf-16".
+            if (stated.encoding or name).startswith(name.removesuffix("-sig")):
+                return name
+            raise InputError(
+                f"encoding is {stated.encoding!r}, but {shown} begins with the mark of "
+                f"{encoding_name(name)}",
+                "leave out {encoding}",
+                "encoding",
+                {"encoding": None},
+            )
+    if stated.encoding not in (None, "utf-16"):
+        return stated.encoding
+    if stated.encoding or b"\0" in head:
+        return _utf16_without_mark(head, shown)
+    block = next((block for block in chain([head], blocks) if not block.isascii()), b"")
+    with suppress(UnicodeDecodeError):  # the end of a block may be inside a letter
+        ends = len(block) < HEAD_BYTES
+        codecs.getincrementaldecoder("utf-8")().decode(block, ends)
+        return "utf-8"
+    accented = len(block.translate(None, bytes(range(0xA0))))
+    if _UTF8_LETTER.search(block):
+        problem = "is in UTF-8 in some places, but not everywhere"
+    elif _UNDEFINED.search(block) or len(_RARE.findall(block)) > accented:
+        problem = "is not in UTF-8, and its encoding cannot be told"
+    else:
+        return "cp1252"
+    raise UncertainDialectError(
+        f"{shown} {problem}",
+        "name it with {encoding}, for example cp1252, mac-roman, cp850 or shift-jis",
+        settings={"encoding": ...},
+    )
+
+
+def _utf16_without_mark(head: bytes, shown: str) -> str:
+    """Return the byte order of UTF-16, which is certain if the header is in Latin-1."""
+    for name in ("utf-16-le", "utf-16-be"):
+        line = head.decode(name, "replace").partition("\n")[0]
+        if "\0" not in line and max(line, default="") < "\u0100":
+            return name
+    problem = "contains zero bytes, so it is not text in UTF-8"
+    if b"\0" not in head:
+        problem = "is not in UTF-16: it contains no zero bytes"
+    raise UncertainDialectError(
+        f"{shown} {problem}",
+        "if it is text, name its encoding with {encoding}; if not, name its format with {format}, "
+        "or save its rows as CSV",
+        settings={"encoding": ..., "format": ...},
+    )

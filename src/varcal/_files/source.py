@@ -1,20 +1,37 @@
-"""One file of rows: where it is, its format, and how it is read."""
+"""The files of rows that paths, globs and folders refer to, and how each is read."""
 
 from __future__ import annotations
 
+import glob
+import gzip
+import re
 import warnings
 import zlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
+from functools import cached_property
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
 
-from varcal._files.atomic import refuse_input
-from varcal._files.dialect import PLAIN, Dialect
+from varcal._files.dialect import (
+    HEAD_BYTES,
+    PLAIN,
+    UNSTATED,
+    Dialect,
+    Stated,
+    detect,
+    detect_encoding,
+    shortened,
+)
 from varcal._options import check_choice
 from varcal.exceptions import InputError, VarcalWarning, import_library
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 #: Each format and its file extensions.
 FORMATS = {
@@ -28,6 +45,51 @@ FORMATS = {
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 #: The usual separator of each format with columns separated by a character.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+#: The most files of one glob; each of them is opened to see how it is written.
+MOST_FILES = 100_000
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file of rows.
+
+    Attributes
+    ----------
+    path : Path
+        The path of the file.
+    format : str
+        One of the keys of `FORMATS`.
+    shown : str
+        The name of the file in messages.
+    gzipped : bool
+        Whether the whole file is compressed.
+    dialect : Dialect
+        How a text file is written.
+    remarks : tuple of str
+        What a user should know about the file.
+    """
+
+    path: Path
+    format: str
+    shown: str
+    gzipped: bool = False
+    dialect: Dialect = PLAIN
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def plain(self) -> bool:
+        """Whether a text file is written in the usual way of its format."""
+        usual = self.dialect.separator == DELIMITERS.get(self.format, self.dialect.separator)
+        utf8 = self.dialect.encoding.startswith("utf-8")
+        return usual and utf8 and self.dialect.decimal == "."
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The columns that the file declares; those of JSON lines need a pass over all rows."""
+        with reading(self):
+            from varcal._files.read_rows import declared_schema  # noqa: PLC0415  loads pyarrow
+
+            return declared_schema(self)
 
 
 def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str, bool]:
@@ -55,52 +117,121 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
     if format is not None:
         check_choice("format", format, tuple(FORMATS))
         return format, gzipped
-    stem = name.removesuffix(".gz")
     for known, extensions in FORMATS.items():
-        if stem.endswith(extensions) and (known in TEXT_FORMATS or not gzipped):
+        if name.removesuffix(".gz").endswith(extensions) and (known in TEXT_FORMATS or not gzipped):
             return known, gzipped
-    all_extensions = ", ".join(chain.from_iterable(FORMATS.values()))
     raise InputError(
         f"unknown file extension: {str(path)!r}",
-        f"use one of {all_extensions} (also with .gz if it is text), or name the format with "
-        "{format}",
+        f"use one of {', '.join(chain(*FORMATS.values()))} (also with .gz if it is text), or name "
+        "the format with {format}",
         settings={"format": ...},
     )
 
 
-@dataclass(frozen=True)
-class Source:
-    """One file of rows.
+def sources_of(
+    source: str | PathLike[str] | Sequence[str | PathLike[str]],
+    format: str | None = None,
+    stated: Stated = UNSTATED,
+) -> tuple[Source, ...]:
+    """Return the files that paths and globs refer to; the files of a glob are sorted.
 
-    Attributes
+    Parameters
     ----------
-    path : Path
-        The path of the file.
-    format : str
-        One of the keys of `FORMATS`.
-    gzipped : bool
-        Whether the whole file is compressed.
-    shown : str
-        The name of the file in messages.
-    dialect : Dialect
-        How a text file is written.
-    remarks : tuple of str
-        What a user should know about the file.
+    source : path, glob, or a list of them
+        The files.
+    format : str, optional
+        Their format, if the extension does not tell.
+    stated : Stated
+        What is known about text files; the rest is detected.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or if it is not certain how it is written.
+
+    Examples
+    --------
+    >>> sources_of("no/such.csv")
+    Traceback (most recent call last):
+    varcal.exceptions.InputError: no file 'no/such.csv'
+    hint: check the path; a glob such as 'rows/*.parquet' works as well
     """
+    given = [source] if isinstance(source, str | PathLike) else list(source)
+    if not given:
+        raise InputError("no file is given", "give a path, a glob, or a list of them")
+    return tuple(
+        source_of(Path(path), format_of(path, format)[0], repr(path), stated)
+        for pattern in given
+        for path in _paths(str(pattern))
+    )
 
-    path: Path
-    format: str
-    gzipped: bool
-    shown: str
-    dialect: Dialect = PLAIN
-    remarks: tuple[str, ...] = ()
 
-    @property
-    def plain(self) -> bool:
-        """Whether a text file is written in the usual way of its format."""
-        usual = self.dialect.separator == DELIMITERS.get(self.format, self.dialect.separator)
-        utf8 = self.dialect.encoding.startswith("utf-8")
-        return usual and utf8 and self.dialect.decimal == "."
+def _paths(pattern: str) -> list[str]:
+    """Return the sorted files of a path or a glob; the name of a file may look like a glob."""
+    if not pattern:
+        raise InputError("the path is empty", "give a path, a glob, or a list of them")
+    if "\0" in pattern:
+        raise InputError(f"{pattern!r} cannot be a path: it has a zero character", "check the path")
+    matches = glob.iglob(pattern, recursive=True)
+    found = glob.glob(glob.escape(pattern)) or sorted(islice(matches, MOST_FILES + 1))
+    if not found:
+        raise InputError(
+            f"no file {pattern!r}", "check the path; a glob such as 'rows/*.parquet' works as well"
+        )
+    if len(found) > MOST_FILES:  # perhaps all files of a disk
+        raise InputError(
+            f"the glob {pattern!r} matches more than {MOST_FILES:,} files",
+            "give a narrower glob, or several of them in turn",
+        )
+    for path in found:
+        if Path(path).is_dir():
+            raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")
+    return found
+
+
+def source_of(path: Path, format: str, shown: str, stated: Stated) -> Source:
+    """Return a file of a known format, after detecting how it is written."""
+    plain = Source(path, format, shown)
+    if format not in TEXT_FORMATS:
+        return plain
+    with reading(plain), opened(path) as (file, gzipped):
+        blocks = iter(lambda: file.read(HEAD_BYTES), b"")
+        if format in DELIMITERS:
+            dialect, remarks = detect(blocks, stated, shown, DELIMITERS[format])
+            return Source(path, format, shown, gzipped, dialect, tuple(remarks))
+        encoding = detect_encoding(blocks, stated, shown)
+        return Source(path, format, shown, gzipped, Dialect(encoding=encoding))
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[tuple[IO[bytes], bool]]:
+    """Open a file, decompressed if its first bytes are those of gzip; tell whether they are."""
+    with path.open("rb") as file:
+        gzipped = file.read(2) == b"\x1f\x8b"
+        file.seek(0)
+        yield (cast("IO[bytes]", gzip.GzipFile(fileobj=file)) if gzipped else file), gzipped
+
+
+def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
+    """Return the Parquet files below a folder, except hidden and temporary ones."""
+    found = [
+        path
+        for path in sorted(Path(folder).rglob("*"))
+        if path.name.lower().endswith(FORMATS["parquet"])
+        and path.is_file()
+        and not any(map(_is_ignored, path.relative_to(folder).parts))
+    ]
+    if not found:
+        raise InputError(
+            f"the folder {str(folder)!r} has no Parquet file",
+            "pass a glob for files of another format",
+        )
+    return tuple(Source(path, "parquet", repr(str(path))) for path in found)
+
+
+def _is_ignored(part: str) -> bool:
+    """Tell whether a name is hidden or, as Spark's ``_temporary``, not part of the data."""
+    return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 def how_read(sources: Sequence[Source]) -> list[str]:
@@ -111,21 +242,18 @@ def how_read(sources: Sequence[Source]) -> list[str]:
     list of str
         One line per dialect, and one per remark.
     """
-    by_dialect: dict[str, list[Source]] = {}
+    by_dialect: dict[str, list[str]] = {}
     for source in sources:
         if not source.plain:
-            what = source.dialect.describe()
-            if source.format not in DELIMITERS:
-                what = source.dialect.encoding
-            by_dialect.setdefault(what, []).append(source)
-    lines = []
-    for what, alike in by_dialect.items():
-        more = f" and {len(alike) - 1:,} more" if len(alike) > 1 else ""
-        lines.append(f"{alike[0].shown}{more} read as {what}")
-    remarks = dict.fromkeys(
-        f"{remark} ({source.shown})" for source in sources for remark in source.remarks
-    )
-    return [*lines, *remarks]
+            jsonl = source.format not in DELIMITERS
+            what = source.dialect.encoding if jsonl else source.dialect.describe()
+            by_dialect.setdefault(what, []).append(source.shown)
+    lines = [
+        f"{alike[0]}{f' and {len(alike) - 1:,} more' if len(alike) > 1 else ''} read as {what}"
+        for what, alike in by_dialect.items()
+    ]
+    remarks = (f"{remark} ({source.shown})" for source in sources for remark in source.remarks)
+    return [*lines, *dict.fromkeys(remarks)]
 
 
 def warn_how_read(sources: Sequence[Source]) -> None:
@@ -134,9 +262,17 @@ def warn_how_read(sources: Sequence[Source]) -> None:
         warnings.warn(line, VarcalWarning, stacklevel=3)
 
 
-def check_not_input(out: str | PathLike[str], sources: Sequence[Source]) -> None:
-    """Refuse an output that would replace one of the files that are read."""
-    refuse_input(out, "an input file", *(source.path for source in sources))
+#: What to do about an error of a reader, by a pattern of the format and the reason.
+_HINTS = {
+    "UTF8|codec": "the file is not in this encoding throughout: convert it, or name another with "
+    "{encoding}",
+    "Empty": "the file has no rows",
+    "columns, got": "fields that contain the separator must be in quotes, also numbers with a "
+    "decimal comma; another separator is chosen with {sep}",
+    "^parquet|^arrow": "the file is truncated or has another format: write it again",
+    "^jsonl": "JSON lines have one object per line",
+    "": "check that the file is complete, and that its format is right ({format})",
+}
 
 
 @contextmanager
@@ -147,26 +283,51 @@ def reading(source: Source) -> Iterator[None]:
         yield
     except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        problem = f"{source.format}: {reason}"
         raise InputError(
-            f"cannot read {source.shown} as {source.format}: {reason}",
-            _hint(source, reason),
+            f"cannot read {source.shown} as {problem}",
+            next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem)),
             settings={"encoding": ..., "sep": ..., "format": ...},
         ) from None
 
 
-def _hint(source: Source, reason: str) -> str:
-    """Say what to do about an error of a reader."""
-    if "UTF8" in reason or "codec" in reason:
-        return "the file is not in one encoding throughout: convert it, or pass {encoding}"
-    if "Empty" in reason:
-        return "the file has no rows"
-    if "columns, got" in reason:
-        return (
-            "fields that contain the separator must be in quotes, also numbers with a decimal "
-            "comma; another separator is chosen with {sep}"
-        )
-    if source.format in ("parquet", "arrow"):
-        return "the file is truncated or has another format: write it again"
-    if source.format == "jsonl":
-        return "JSON lines have one object per line"
-    return "check that the file is complete, and that its format is right ({format})"
+def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[str]:
+    """Return the column names of files, which must be unique and the same in all of them.
+
+    Parameters
+    ----------
+    sources : sequence of Source
+        The files.
+    wanted : sequence of str
+        Columns that the user asked for. They are checked first, so that the message is about them.
+    """
+    first = dict.fromkeys(sources[0].schema.names)
+    for source in sources:
+        names = Counter(source.schema.names)
+        for name, count in names.items():
+            if count > 1:
+                raise InputError(
+                    f"{source.shown} has two columns of the same name: {name!r}",
+                    "rename one of them",
+                )
+        for name in (*wanted, *first):
+            if name not in names:
+                raise no_column(name, source)
+        for name in names:
+            if name not in first:
+                raise no_column(name, sources[0])
+    return list(first)
+
+
+def no_column(name: str, source: Source) -> InputError:
+    """Return the error that a file lacks a column; the hint has the most similar name."""
+    known = source.schema.names
+    error = InputError.no_column(name, known, where=source.shown)
+    if len(known) != 1 or source.format not in DELIMITERS:
+        return error
+    return InputError(
+        error.message,
+        f"all of the header is one column, {shortened(known[0])!r}; name the separator with "
+        "{sep}",
+        settings={"sep": ...},
+    )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import os
 import sys
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -12,11 +11,9 @@ from glob import glob
 from pathlib import Path
 from typing import Any
 
-from varcal._files.column_names import column_names, no_column
+from varcal._files.atomic import refuse_input
 from varcal._files.dialect import UNSTATED, Stated
-from varcal._files.find_sources import is_gzipped, source_of, sources_of
-from varcal._files.read_table import read_table
-from varcal._files.source import Source, check_not_input, how_read
+from varcal._files.source import Source, how_read, no_column, opened, source_of, sources_of
 from varcal.cli._program import option_names, option_text, say
 from varcal.exceptions import InputError
 
@@ -82,7 +79,7 @@ class Files:
                 else:
                     sources.extend(sources_of(name, self.format, self.stated))
             if self.output is not None:
-                check_not_input(self.output, sources)
+                refuse_input(self.output, "an input file", *(source.path for source in sources))
             for line in how_read(sources):
                 say("note", line)
             yield tuple(sources)
@@ -114,7 +111,7 @@ def _is_pipe(name: str) -> bool:
 def _format_of_content(path: Path) -> tuple[str, str]:
     """Return the format of rows without a name, and how to call it."""
     try:
-        with gzip.open(path) if is_gzipped(path) else path.open("rb") as file:
+        with opened(path) as (file, _):
             head = file.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
     except (OSError, EOFError):
         head = b""  # reading it as text will say what is wrong
@@ -148,12 +145,12 @@ def rows_in_place(
         Whether large files are read at once as well.
     """
     with files.opened() as sources:
-        known = column_names(sources[0])
+        known = sources[0].schema.names
         asked = {**roles, "--variables": variables or (), "--exclude": exclude or ()}
         for option, names in {**asked, **(named or {})}.items():
             for name in names:
                 if name not in known:
-                    error = no_column(name, known, sources[0])
+                    error = no_column(name, sources[0])
                     raise error.reworded(f"{error.message} ({option})")
                 if option == "--exclude" and name in (variables or ()):
                     raise InputError(
@@ -164,16 +161,17 @@ def rows_in_place(
             variables = [name for name in known if name not in {*needed, *(exclude or ())}]
         needed |= dict.fromkeys(variables)
         if whole or sum(source.path.stat().st_size for source in sources) <= LARGE:
-            data = read_table(sources, list(needed))
+            from varcal._files.read_rows import read_table  # noqa: PLC0415  loads pyarrow
+
+            data: Any = read_table(sources, list(needed))
             labels = data.column(roles["--label"][0])
         else:
-            from varcal._engines.open import rows_of_sources  # noqa: PLC0415  slow to load
+            from varcal._engines.file_rows import rows_of_files  # noqa: PLC0415  slow to load
 
-            lazy: Any = rows_of_sources(sources)[1]
-            frames = lazy.map(roles["--label"], lambda frame, start: frame)
+            data = rows_of_files(sources).select(list(needed))
+            frames: Any = data.map(roles["--label"], lambda frame, start: frame)
             labels = next((frame.column(0) for frame in frames), ())
             frames.close()
-            data = lazy.select(list(needed))
         if not len(labels):
             raise InputError("the file has no rows", "at least one row is needed")
         yield data, labels

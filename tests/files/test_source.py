@@ -10,7 +10,7 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files.find_sources import sources_of
+from varcal._files.source import sources_of
 from varcal.exceptions import InputError
 
 N = 600
@@ -264,7 +264,7 @@ def test_a_path_with_a_zero_character():
 
 
 def test_a_glob_of_too_many_files_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("varcal._files.find_sources.MOST_FILES", 2)
+    monkeypatch.setattr("varcal._files.source.MOST_FILES", 2)
     for name in "ab":
         (tmp_path / f"{name}.csv").write_text("y,p\n1,0.5\n")
     assert len(sources_of(str(tmp_path / "*.csv"))) == 2

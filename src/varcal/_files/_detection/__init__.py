@@ -1,1 +1,0 @@
-"""How a text file is written, found out from its first rows."""
