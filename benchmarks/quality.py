@@ -220,7 +220,7 @@ def paper(quick: bool) -> Iterator[Job]:
 
 
 def growth(quick: bool) -> Iterator[Job]:
-    draws = {1_000: 1} if quick else {300: 4, 1_000: 4, 3_000: 3, 10_000: 2}
+    draws = {1_000: 1} if quick else {300: 4, 1_000: 4, 3_000: 3, 10_000: 2, 50_000: 1}
     for n, times in draws.items():
         for case in rows.WORLDS:
             for seed in range(times):

