@@ -31,6 +31,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,10 @@ Figures = dict[str, float | None]
 #: CPU seconds after which a fit with many columns is stopped.
 LIMIT = 400
 EPS = np.finfo(float).eps
+#: Rows of wide tables, and rows and columns of simulated ones; a quick run takes the first.
+WIDE_TABLES = (("lending_club", 2_464), ("Caravan", 1_455))
+SHAPES = ((300, 5), (1_000, 5), (5_000, 5), (20_000, 5), (5_000, 20), (200_000, 5), (5_000, 85),
+          (5_000, 200), (1_000_000, 20))  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -157,19 +162,24 @@ def limited(method: Method, cal: Rows, test: Rows) -> Figures:
     def child() -> None:
         used = int(time.process_time())
         resource.setrlimit(resource.RLIMIT_CPU, (used + LIMIT, used + LIMIT + 1))
-        found = quality(method, cal, test)
-        found["peak_mb"] = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
-        theirs.send(found)
+        try:
+            found = quality(method, cal, test)
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
+            theirs.send({**found, "peak_mb": peak})
+        except Exception as error:
+            theirs.send(error)
 
     process = context.Process(target=child)
     process.start()
     theirs.close()
     try:
-        return ours.recv()
+        found = ours.recv()
     except EOFError:
-        return {"fit": float(LIMIT), "stopped": 1.0}
-    finally:
-        process.join()
+        found = {"fit": float(LIMIT), "stopped": 1.0}
+    process.join()
+    if isinstance(found, Exception):
+        raise found
+    return found
 
 
 def _table_jobs(
@@ -185,11 +195,8 @@ def _table_jobs(
         compared = methods.WITH_VARIABLES if scores.p.shape[1] == 2 else few
         for n in [n for n in sizes if n <= min(total - n_test, 2_000 if quick else total)]:
             for seed in range(1 if quick else splits):
-                yield Job(
-                    case, n, seed,
-                    lambda s=scores, n=n, t=n_test, seed=seed: rows.split(s, n, t, seed),
-                    compared, quality,
-                )  # fmt: skip
+                load = partial(rows.split, scores, n, n_test, seed)
+                yield Job(case, n, seed, load, compared, quality)
 
 
 def unseen(quick: bool) -> Iterator[Job]:
@@ -210,13 +217,10 @@ def paper(quick: bool) -> Iterator[Job]:
         else:
             own["augmented (the paper)"] = methods.of_paper("AugmentedCalibrator", preset)
             compared = methods.WITH_VARIABLES
+        every = rows.paper(case)
         for seed in range(1 if quick else 8):
-            yield Job(
-                case, n, seed,
-                lambda case=case, n=n, seed=seed: rows.split(
-                    rows.paper(case), n, len(rows.paper(case).y) - n, seed),
-                {**compared, **own}, quality,
-            )  # fmt: skip
+            load = partial(rows.split, every, n, len(every.y) - n, seed)
+            yield Job(case, n, seed, load, {**compared, **own}, quality)
 
 
 def growth(quick: bool) -> Iterator[Job]:
@@ -224,12 +228,8 @@ def growth(quick: bool) -> Iterator[Job]:
     for n, times in draws.items():
         for case in rows.WORLDS:
             for seed in range(times):
-                yield Job(
-                    case, n, seed,
-                    lambda case=case, n=n, seed=seed: (
-                        rows.world(case, n, seed), rows.world_test(case)),
-                    methods.WITH_VARIABLES, quality,
-                )  # fmt: skip
+                load = partial(rows.world_and_test, case, n, seed)
+                yield Job(case, n, seed, load, methods.WITH_VARIABLES, quality)
 
 
 def _score_jobs(
@@ -243,10 +243,8 @@ def _score_jobs(
             total = len(scores.y)
             n_test = min(6_000, total - min(4_000, total // 2))
             for n in (300, min(4_000, total - n_test)):
-                yield Job(
-                    f"{case}, {kind}", n, 0,
-                    lambda s=scores, n=n, t=n_test: rows.split(s, n, t, 0), compared, quality,
-                )  # fmt: skip
+                load = partial(rows.split, scores, n, n_test, 0)
+                yield Job(f"{case}, {kind}", n, 0, load, compared, quality)
 
 
 def scores2(quick: bool) -> Iterator[Job]:
@@ -262,11 +260,8 @@ def harm(quick: bool) -> Iterator[Job]:
     for n in (300, 1_000):
         for case in ("none", "rare", "adult", "bank", "cardio"):
             for seed in range(4 if quick else 40):
-                yield Job(
-                    case, n, seed,
-                    lambda case=case, n=n, seed=seed: rows.calibrated(case, n, seed),
-                    compared, quality,
-                )  # fmt: skip
+                load = partial(rows.calibrated, case, n, seed)
+                yield Job(case, n, seed, load, compared, quality)
 
 
 def dates(quick: bool) -> Iterator[Job]:
@@ -275,23 +270,15 @@ def dates(quick: bool) -> Iterator[Job]:
     for n in sizes:
         for case in ("new dates", "same dates"):
             for seed in range(1 if quick else 2 if n > 5_000 else 4):
-                yield Job(
-                    case, n, seed,
-                    lambda case=case, n=n, seed=seed: tables.flights(n, seed, case == "new dates"),
-                    compared, quality,
-                )  # fmt: skip
+                load = partial(tables.flights, n, seed, case == "new dates")
+                yield Job(case, n, seed, load, compared, quality)
 
 
 def intervals(quick: bool) -> Iterator[Job]:
     for n in (1_000,) if quick else (1_000, 4_000):
         for case in rows.INTERVALS:
             for seed in range(2 if quick else 8):
-
-                def load(case: str = case, n: int = n, seed: int = seed) -> tuple[Rows, Rows]:
-                    drawn = rows.interval_world(case, n + 2_000, seed)
-                    every = np.arange(n + 2_000)
-                    return drawn.take(every[:n]), drawn.take(every[n:])
-
+                load = partial(rows.interval_world, case, n, seed)
                 yield Job(case, n, seed, load, {OURS: methods.ours()}, coverage)
 
 
@@ -299,26 +286,15 @@ def many(quick: bool) -> Iterator[Job]:
     names = ("LightGBM", "MCGrad", OURS)
     compared = {name: methods.WITH_VARIABLES[name] for name in names if name in
                 methods.WITH_VARIABLES}  # fmt: skip
-    for case, n in (("lending_club", 2_464), ("Caravan", 1_455)):
-        if not quick or case == "lending_club":
-            yield Job(
-                case, n, 0,
-                lambda case=case, n=n: rows.split(tables.scored(tables.WIDE[case]), n, 2_000, 0),
-                compared, limited,
-            )  # fmt: skip
-    shapes = [(300, 5), (1_000, 5), (5_000, 5), (20_000, 5), (5_000, 20)]
-    shapes += [] if quick else [(200_000, 5), (5_000, 85), (5_000, 200), (1_000_000, 20)]
-    for n, columns in shapes:
+    for case, n in WIDE_TABLES[:1] if quick else WIDE_TABLES:
+        load = partial(rows.split, tables.scored(tables.WIDE[case]), n, 2_000, 0)
+        yield Job(case, n, 0, load, compared, limited)
+    for n, columns in SHAPES[:5] if quick else SHAPES:
         if n > 200_000:
             compared = {OURS: compared[OURS]}
         for seed in range(3 if n <= 5_000 and columns <= 20 else 1):
-            yield Job(
-                f"{columns} columns", n, seed,
-                lambda n=n, columns=columns, seed=seed: (
-                    rows.wide(n, columns, seed),
-                    rows.wide(100_000 if columns <= 20 else 10_000, columns, 10**6)),
-                compared, limited,
-            )  # fmt: skip
+            load = partial(rows.wide_and_test, n, columns, seed)
+            yield Job(f"{columns} columns", n, seed, load, compared, limited)
 
 
 COLLECTIONS: dict[str, Callable[[bool], Iterator[Job]]] = {

@@ -129,7 +129,12 @@ def world_test(name: str) -> Rows:
     return world(name, TEST_ROWS, 10**6)
 
 
-def wide(n: int, n_columns: int, seed: int = 0) -> Rows:
+def world_and_test(name: str, n: int, seed: int) -> tuple[Rows, Rows]:
+    """Return rows of a world to calibrate on, and those to judge on."""
+    return world(name, n, seed), world_test(name)
+
+
+def wide(n: int, n_columns: int, seed: int) -> Rows:
     """Draw rows with many numbers, three of which matter."""
     rng = np.random.default_rng([seed, 19])
     v = rng.normal(size=(n, n_columns))
@@ -137,6 +142,12 @@ def wide(n: int, n_columns: int, seed: int = 0) -> Rows:
     truth = expit(0.8 * z + 0.3 * v[:, 0] + 0.4 * np.sin(2 * v[:, 2]) + 0.3 * v[:, 1] * v[:, 3])
     V = pd.DataFrame(v, columns=[f"v{k}" for k in range(n_columns)])
     return Rows(two(expit(z)), (rng.random(n) < truth).astype(int), V, truth)
+
+
+def wide_and_test(n: int, n_columns: int, seed: int) -> tuple[Rows, Rows]:
+    """Return wide rows to calibrate on, and many others."""
+    n_test = 100_000 if n_columns <= 20 else 10_000
+    return wide(n, n_columns, seed), wide(n_test, n_columns, 10**6)
 
 
 # Worlds for intervals: the score, four numbers, the truth, and rows to look at by themselves.
@@ -199,13 +210,15 @@ INTERVALS = {
 }  # fmt: skip
 
 
-def interval_world(name: str, n: int, seed: int) -> Rows:
-    """Draw rows of a world for intervals."""
+def interval_world(name: str, n_cal: int, seed: int) -> tuple[Rows, Rows]:
+    """Draw rows of a world for intervals: to calibrate on, and 2,000 others."""
     rng = np.random.default_rng([seed, 18])
+    n = n_cal + 2_000
     z, v = 1.3 * rng.normal(size=n) - 0.3, rng.uniform(-1, 1, (n, 4))
     p, truth, part = INTERVALS[name](z, v, rng)
     V = pd.DataFrame(v, columns=[f"v{k}" for k in range(4)])
-    return Rows(two(p), (rng.random(n) < truth).astype(int), V, truth, part)
+    drawn = Rows(two(p), (rng.random(n) < truth).astype(int), V, truth, part)
+    return drawn.take(np.arange(n_cal)), drawn.take(np.arange(n_cal, n))
 
 
 @cache
@@ -228,7 +241,7 @@ def _beta_of_paper(name: str) -> np.ndarray:
 def calibrated(name: str, n: int, seed: int) -> tuple[Rows, Rows]:
     """Return rows whose scores are true probabilities: of the paper's models or of a world."""
     if name in WORLDS or name == "rare":
-        return world(name, n, seed), world_test(name)
+        return world_and_test(name, n, seed)
     truth = _beta_of_paper(name)
     y = (np.random.default_rng([seed, 9]).random(len(truth)) < truth).astype(int)
     return split(Rows(two(truth), y, paper(name).V, truth), n, 6_000, seed)
