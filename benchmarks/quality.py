@@ -48,7 +48,7 @@ from quality_rows import Rows
 
 Figures = dict[str, float | None]
 #: CPU seconds after which a fit with many columns is stopped.
-LIMIT = 400
+LIMIT = 150
 EPS = np.finfo(float).eps
 #: Rows of wide tables, and rows and columns of simulated ones; a quick run takes the first.
 WIDE_TABLES = (("lending_club", 2_464), ("Caravan", 1_455))

@@ -98,15 +98,18 @@ def summary(part: pd.DataFrame) -> dict[str, str]:
 def flagged(part: pd.DataFrame) -> list[str]:
     """Return tables whose log-loss rose by more than `ERRORS` standard errors and by `HARM`.
 
-    Standard errors are over splits, by score over models and numbers of rows.
+    Standard errors are over splits; by score they are over models and numbers of rows, and the
+    models are looked at as well, with standard errors over tables.
     """
+    names = [part["table"] + " with " + part["n"].map("{:,} rows".format)]
+    if part["collection"].iloc[0] in BY_SCORE:
+        size = np.where(part["n"] == 300, " with 300 rows", " with all rows")
+        names = [part["table"], part["case"].str.partition(", ")[2] + size]
     found = []
-    by_score = part["collection"].iloc[0] in BY_SCORE
-    for key, own in part.groupby("table" if by_score else ["table", "n"]):
-        rise = own["change"]
-        if rise.mean() > HARM and not rise.mean() < ERRORS * standard_error(rise):
-            name = key if by_score else f"{key[0]} with {key[1]:,} rows"
-            found.append(f"{name} {signed(1000 * rise)}")
+    for by in names:
+        for name, rise in part["change"].groupby(by):
+            if rise.mean() > HARM and not rise.mean() < ERRORS * standard_error(rise):
+                found.append(f"{name} {signed(1000 * rise)}")
     return found
 
 
@@ -121,6 +124,9 @@ def show_collection(part: pd.DataFrame, worse: list[str]) -> None:
     if collection == "dates":
         by = part["case"] + ", " + size
     rows = {each: summary(some) for each, some in part.groupby(by, sort=False)}
+    if collection in BY_SCORE:
+        kind = part["case"].str.partition(", ")[2]
+        rows |= {f"{k}, {n}": summary(some) for (k, n), some in part.groupby([kind, size])}
     show(f"{name} (log-loss × 1,000; ECE, VECE in points)", rows | {"all": summary(part)})
     bad = flagged(part)
     print("\nWorse by 2.5 standard errors and .002: " + ("; ".join(bad) or "none") + ".")
