@@ -119,8 +119,9 @@ class Bands:
     def pointwise(self, name: str) -> tuple[Floats, Floats]:
         """Return the pointwise band of ``"error"``, ``"predicted_error"`` or ``"gap"``."""
         middle, reach = getattr(self, name), self.pointwise_critical * getattr(self, f"{name}_se")
-        least = -1.0 if name == "gap" else 0.0
-        return np.clip(middle - reach, least, 1.0), np.clip(middle + reach, least, 1.0)
+        if name == "gap":  # that of other possible jumps is wider on one side only
+            return np.maximum(middle - reach, self.low), np.minimum(middle + reach, self.high)
+        return np.clip(middle - reach, 0.0, 1.0), np.clip(middle + reach, 0.0, 1.0)
 
 
 def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Bands:
