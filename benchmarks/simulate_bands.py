@@ -31,6 +31,12 @@ SCORES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
     ),
     "2 % positives": lambda rng, n: rng.beta(1, 49, n),
 }
+#: Ages, whole or not, of which a sixth to a third are beyond a limit of 65 years.
+AGES: dict[str, Callable[[np.random.Generator, int], Floats]] = {
+    "years": lambda rng, n: rng.integers(18, 91, n).astype(float),
+    "bell": lambda rng, n: np.clip(np.round(rng.normal(50, 17, n)), 18, 90),
+    "continuous": lambda rng, n: rng.uniform(18, 91, n),
+}
 SIZES = {"Beta(2, 5)": (0.05, 0.15), "U(.2, .8)": (0.05, 0.15), "concentrated at 1": (0.1, 0.3)}
 TABLE = np.linspace(-0.5, 0.5, 201)
 
@@ -226,11 +232,35 @@ def categories(sizes: list[int], samples: int) -> None:
     table("Categorical", lines)
 
 
+def jumps(sizes: list[int], samples: int) -> None:
+    """Print the table for a gap that jumps at the age of 65, alone or on a wave."""
+    lines: dict[str, list[Tally]] = {}
+    for n in sizes:
+        for ages, values in AGES.items():
+            tallies = lines.setdefault(f"{ages}, n = {n:,}", [])
+            for jump, wave in ((0.15, 0.0), (0.15, 0.05), (0.06, 0.0)):
+                tally = Tally(f"jump {jump}, wave {wave}")
+                rng = np.random.default_rng([n, len(tallies), len(ages)])
+
+                def gap(v: Floats, jump: float = jump, wave: float = wave) -> Floats:
+                    return jump * (v >= 65) + wave * np.sin((v - 18) / 73 * 2 * np.pi)
+
+                for _ in range(samples):
+                    v = np.sort(values(rng, n))
+                    s, hit = draw(rng, v, "U(.2, .8)", gap(v))
+                    found = curve(v, s, hit)
+                    tally.add(found, gap(found.x))
+                tallies.append(tally)
+    table("Jumps", lines)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true")
     parser.add_argument("--samples", type=int)
-    parser.add_argument("--table", nargs="*", default=["smooth", "other", "groups", "levels"])
+    parser.add_argument(
+        "--table", nargs="*", default=["smooth", "other", "groups", "levels", "jumps"]
+    )
     options = parser.parse_args()
     samples = options.samples or (40 if options.quick else 300)
     sizes = [500, 2000, 20_000] if options.quick else [500, 2000, 20_000, 1_000_000]
@@ -244,6 +274,8 @@ def main() -> None:
         grouped(samples)
     if "levels" in options.table:
         categories([500, 5000], samples)
+    if "jumps" in options.table:
+        jumps([2000, 5000, 15_000, 50_000], samples)
     print(f"\n{samples} samples per scenario; {time.perf_counter() - started:.0f} s")
 
 

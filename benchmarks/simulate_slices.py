@@ -7,7 +7,8 @@ python benchmarks/simulate_slices.py speed --rows N [--variables D]
 Each line is printed as it is made. `null` counts searches that show a slice where there is none.
 `power` plants slices of one, two and three variables in calibrated scores: how often anything is
 shown, whether it is the planted slice (Jaccard of the rows at least ½), the mean Jaccard (0 where
-nothing is shown), and how often the interval of the slice shown covers the true gap of its rows.
+nothing is shown), how often the interval of the slice shown covers the true gap of its rows, and
+the mean of the true, found and shrunk gaps.
 Several outcomes of a design share its simulated outcomes, so that errors are clustered by design.
 `bench_slices_peers.py` runs other libraries.
 """
@@ -138,10 +139,20 @@ def run_power(n: int, runs: int, designs: int, first: int, intervals: int) -> No
     _print_power(n, table, covered)
 
 
-def _covers(one: vc.results.Slice, gaps: np.ndarray, s: np.ndarray) -> tuple[bool, float]:
-    """Return whether the interval covers, and its half-width in standard errors."""
+def _covers(one: vc.results.Slice, gaps: np.ndarray, s: np.ndarray) -> tuple[float, ...]:
+    """Return figures of a slice that was shown.
+
+    Whether the interval covers and contains 0, its half-width in standard errors, and the sizes
+    of the true, the found and the shrunk gap.
+    """
     error = np.sqrt((s * (1 - s)).sum()) / len(s)
-    return bool(one.low <= gaps.mean() <= one.high), (one.high - one.low) / 2 / error
+    truth, sign = gaps.mean(), np.sign(one.gap)
+    return (
+        one.low <= truth <= one.high,
+        one.low <= 0 <= one.high,
+        (one.high - one.low) / 2 / error,
+        *(sign * gap for gap in (truth, one.gap, one.shrunk)),
+    )
 
 
 def _print_power(n, table, covered) -> None:
@@ -164,8 +175,17 @@ def _print_power(n, table, covered) -> None:
     two = two[two[:, 0] > 0]
     print(f"two variables planted, three shown: {int((two[:, 2] == 3).sum())} of {len(two)}")
     if covered:
-        share, width = np.mean(covered, axis=0)
-        print(f"intervals: {100 * share:.1f} % of {len(covered)}, half-width {width:.2f} se")
+        share, zero, width, *gaps = np.mean(covered, axis=0)
+        print(
+            f"intervals: {100 * share:.1f} % of {len(covered)}, half-width {width:.2f} se, "
+            f"{100 * zero:.0f} % contain 0"
+        )
+        true, *others = np.array(covered).T[3:]
+        texts = [f"true {100 * gaps[0]:.1f}"]
+        for name, one in zip(("found", "shrunk"), others, strict=True):
+            error = np.std(one - true, ddof=1) / np.sqrt(len(true))
+            texts.append(f"{name} {100 * np.mean(one - true):+.1f} ± {100 * error:.1f}")
+        print("gaps, points: " + ", ".join(texts))
 
 
 def run_speed(n: int, n_variables: int) -> None:

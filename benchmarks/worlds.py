@@ -214,8 +214,8 @@ class Found(NamedTuple):
 class World:
     """A world with a nominal rate, a function of one replicate, and how many are needed.
 
-    ``nominal`` is the least coverage of an interval or the largest rate of false rejections, and
-    ``kind`` says which.
+    ``nominal`` is the least coverage of an interval, the largest rate of false rejections of a test
+    or the least power, and ``kind`` says which.
     """
 
     name: str
@@ -735,6 +735,66 @@ def change_worlds() -> Iterator[World]:
         yield World(f"{what}, {kind}, n = {n:,}", 0.95, "interval", draw, 400)
 
 
+# Steps, cycles, and one place that changed
+
+
+def step(rng: Rng, n: int, ages: str, jump: float) -> Found:
+    """Whether the band covers a gap that jumps at the age of 65."""
+    v = simulate_bands.AGES[ages](rng, n)
+    s = 0.2 + 0.6 * rng.beta(2, 3, n)
+    found = simulate_bands.curve(v, s, rng.random(n) < s - jump * (v >= 65))
+    truth = jump * (found.x >= 65)
+    covered = bool(np.all((found.band_low <= truth) & (truth <= found.band_high)))
+    return Found(covered, float(np.mean(found.band_high - found.band_low)))
+
+
+def cycle(rng: Rng, n: int, hour: float, weekday: float) -> Found:
+    """Whether an audit finds what comes back every day or week along a timestamp of 90 days."""
+    seconds = rng.integers(0, 90 * 86_400, n)
+    when = np.datetime64("2024-01-01T00:00:00") + seconds.astype("m8[s]")
+    s = rng.beta(2, 3, n)
+    gap = hour * np.sin(2 * np.pi * seconds / 86_400) + weekday * (seconds // 86_400 % 7 >= 5)
+    y = rng.random(n) < s - gap
+    audit = _audit(y, s, {"when": when, "noise": rng.random(n)}, binning="atoms")
+    return Found(any(row.p_holm < 0.05 for row in audit))
+
+
+def one_place(rng: Rng, n_before: int, n: int, gap: float) -> Found:
+    """Whether `since` finds a gap that is new in one of three parts of the day."""
+
+    def audit(n: int, gap: float) -> vc.results.Audit:
+        X = {"part": rng.choice(["morning", "noon", "evening"], n)}
+        X |= {"carrier": rng.choice(list("abcdefgh"), n), "distance": rng.exponential(800, n)}
+        X |= {"wind": rng.normal(8, 4, n), "delay": rng.poisson(3, n), "heat": rng.normal(20, 9, n)}
+        s = rng.beta(2, 4, n)
+        return _audit(rng.random(n) < s - gap * (X["part"] == "evening"), s, X, binning="atoms")
+
+    changes = audit(n, gap).since(audit(n_before, 0.0)) if n_before else None
+    if changes is None:  # the new audit alone
+        return Found(next(row for row in audit(n, gap) if row.variable == "part").p_holm < 0.05)
+    place = changes.columns["variable"].index("part")
+    return Found(changes.columns["verdict"][place] == "worse")
+
+
+def structure_worlds() -> Iterator[World]:
+    """Yield steps, cycles, and one place that changed."""
+    for ages, jump in (("years", 0.15), ("bell", 0.15), ("continuous", 0.15), ("years", 0.06)):
+        for n in (2_000, 5_000, 15_000, 50_000):
+            draw = partial(step, n=n, ages=ages, jump=jump)
+            name = f"band, jump of {jump} at 65, {ages}, n = {n:,}"
+            yield World(name, 0.95, "interval", draw, 300)
+    for hour, weekday in ((0.06, 0.0), (0.0, 0.08)):
+        draw = partial(cycle, n=40_000, hour=hour, weekday=weekday)
+        name = f"cycle, hour {hour}, weekend {weekday}, n = 40,000"
+        yield World(name, 0.95, "power", draw, 100)
+    draw = partial(cycle, n=5_000, hour=0.0, weekday=0.0)
+    yield World("cycle, none, n = 5,000", 0.05, "test", draw, 400)
+    for n_before in (0, 5_000, 800):
+        draw = partial(one_place, n_before=n_before, n=800, gap=0.12)
+        name = f"since {n_before:,} rows, 12 points in one of three parts, n = 800"
+        yield World(name, 0.3, "power", draw, 100)
+
+
 EDGES = (edge_worlds, shifted_worlds)
 SOURCES: tuple[Callable[[], Iterator[World]], ...] = (
     _scenario_worlds,
@@ -743,6 +803,7 @@ SOURCES: tuple[Callable[[], Iterator[World]], ...] = (
     edge_worlds,
     change_worlds,
     shifted_worlds,
+    structure_worlds,
 )
 
 
@@ -766,6 +827,8 @@ def _run(k: int, seconds: float, again: bool = False) -> tuple[int, list[Found]]
 
 def _missed(world: World, rate: float, slack: float = 0.0) -> bool:
     """Return whether a world misses its rate by more than the slack."""
+    if world.kind == "power":
+        return rate + slack < world.nominal
     if world.kind == "interval":
         return rate + slack < LEAST_COVERAGE
     return rate - slack > MOST_FALSE * world.nominal / 0.05

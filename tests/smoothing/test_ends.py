@@ -57,7 +57,7 @@ def test_the_upper_limit_of_the_largest_gap_is_pointwise():
     assert bands.worst_high == pytest.approx(
         (size + bands.pointwise_critical * bands.gap_se)[inside].max()
     )
-    assert bands.worst_low == pytest.approx((size - bands.critical * bands.gap_se)[inside].max())
+    assert bands.worst_low == pytest.approx(np.maximum(bands.low, -bands.high)[inside].max())
 
 
 def test_a_curve_says_which_ends_were_not_searched():

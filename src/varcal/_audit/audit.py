@@ -20,6 +20,7 @@ from varcal._evidence.gather import gather
 from varcal._evidence.in_memory import InMemory
 from varcal._evidence.question import ATOMS, N_BINS, Question
 from varcal._evidence.rows_of_call import sample_rows
+from varcal._input.calendar_parts import read_parts
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
 from varcal._input.left_out import all_left_out, explicit_names, must_read
@@ -237,12 +238,13 @@ def audit(
         ),
     )
     if slices:
+        columns = [name for name in names if name not in evidence.parts]
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", BY_POSITION)  # it has been said once
             searched = search(
                 y,
                 p,
-                names if isinstance(named, list | tuple) or named is None else X,
+                columns if isinstance(named, list | tuple) or named is None else X,
                 **how,
                 level=level,
                 pos_label=pos_label,
@@ -301,6 +303,8 @@ def _rows_of(evidence: Evidence, data: object, names: Sequence[str]) -> Predicti
         rows = evidence.predictions
     elif isinstance(evidence, CollectedEvidence) and (lazy := lazy_rows(data)) is not None:
         rows = sample_rows(lazy, evidence.plan.roles, evidence.classes, SAMPLE_ROWS)
+        parts = evidence.plan.part.calendar
+        rows = replace(rows, variables=read_parts(rows.variables, parts))
     else:
         return None
     return replace(rows, variables=tuple(v for v in rows.variables if v.name in names))

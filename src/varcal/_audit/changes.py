@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+from scipy.special import chdtrc
+
 from varcal._audit.decision import BETTER, GONE, NEW, UNCHANGED, WORSE
-from varcal._inference.measured import Measured
+from varcal._audit.record import AuditRow
 from varcal._inference.multiplicity import p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of
+from varcal._measures.bin_table import BinTable
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text, points, signed
 from varcal._text.tables import text_table
+
+#: Cells with fewer rows in one of the audits are not compared.
+LEAST_ROWS = 10
+#: Bins of numbers are compared if their edges differ by at most this part of their width.
+MOST_APART = 0.25
+#: Smaller p-values count as this.
+TINY = 1e-15
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,9 +39,10 @@ class Changes:
     ----------
     columns : dict of lists
         `variable`, `before`, `after`, `change`, `low`, `high` (interval of the change, which holds
-        for all variables at once), `p_adjusted` (p-value of no change, times the number of
-        variables) and `verdict`: "worse", "better", "no clear change" (none can be shown), "new"
-        or "gone".
+        for all variables at once), `p_adjusted` (p-value of no change in any cell, times the number
+        of variables), `verdict`: "worse", "better", "no clear change" (none can be shown), "new"
+        or "gone"; and `place` and `place_change`, the bin whose gap changed most clearly, beyond
+        the average, and by how much. A place is named only with a verdict.
     level : float
         The level of the intervals: with this probability all of them contain the true change.
     """
@@ -57,6 +69,10 @@ class Changes:
             ],
             "p": ["" if p != p else p_text(p) for p in made["p_adjusted"]],
             "verdict": made["verdict"],
+            "clearest change": [
+                f"{signed(change)} {place}" if place else ""
+                for place, change in zip(made["place"], made["place_change"], strict=True)
+            ],
         }
 
     def __repr__(self) -> str:
@@ -73,33 +89,154 @@ class Changes:
         )
 
 
+@dataclass(frozen=True)
+class CellChange:
+    """The p-value of no change in any cell of a variable, and the clearest change.
+
+    Attributes
+    ----------
+    p_value : float
+        The joint test, NaN if cells cannot be compared.
+    place : str
+        The bin that changed most clearly, and its predicted side.
+    change, before : float
+        By how much its gap changed beyond the average of its side, and that gap before.
+    """
+
+    p_value: float = math.nan
+    place: str = ""
+    change: float = math.nan
+    before: float = math.nan
+
+
 def changes(
-    before: Mapping[str, Measured],
-    after: Mapping[str, Measured],
+    before: Mapping[str, AuditRow],
+    after: Mapping[str, AuditRow],
     level: float,
     backend: str | None = None,
+    *,
+    cells: bool = True,
 ) -> Changes:
-    """Compare measurements on two independent sets of rows.
+    """Compare the variables of two audits of independent sets of rows.
 
     The half-width of a change's interval is the root of the two half-widths' sum of squares
     (Zou and Donner, 2008). It is widened by the ratio of the normal quantiles of the levels
     1 − α/k and 1 − α for k variables (Bonferroni), so that it holds for all variables at once.
+    A change is also shown by the joint test of the cells (`cell_change`), unless `cells` is False.
     """
     both = sum(name in before for name in after)
     wider = two_sided_quantile(1 - (1 - level) / max(both, 1)) / two_sided_quantile(level)
     rows: list[tuple[Any, ...]] = []
     for name in [*after, *(name for name in before if name not in after)]:
-        old, new = before.get(name), after.get(name)
-        if old is None or new is None:
-            ends = [one.debiased if one is not None else math.nan for one in (old, new)]
-            rows.append((name, *ends, *[math.nan] * 4, GONE if new is None else NEW))
+        if name not in before or name not in after:
+            ends = [
+                one[name].uneven.debiased if name in one else math.nan for one in (before, after)
+            ]
+            verdict = GONE if name in before else NEW
+            rows.append((name, *ends, *[math.nan] * 4, verdict, "", math.nan))
             continue
+        old, new = before[name].uneven, after[name].uneven
         change = new.debiased - old.debiased
         low = change - wider * math.hypot(new.debiased - new.low, old.high - old.debiased)
         high = change + wider * math.hypot(new.high - new.debiased, old.debiased - old.low)
+        p = p_of_interval(low, high, 1 - (1 - level) / both)
+        cell = cell_change(before[name].table, after[name].table) if cells else CellChange()
         verdict = WORSE if low > 0 else BETTER if high < 0 else UNCHANGED
-        p = min(1.0, both * p_of_interval(low, high, 1 - (1 - level) / both))
-        rows.append((name, old.debiased, new.debiased, change, low, high, p, verdict))
+        if cell.p_value == cell.p_value:
+            p = min(p, cell.p_value) if verdict != UNCHANGED else cell.p_value
+        p = min(1.0, both * p)
+        if verdict == UNCHANGED and p <= 1 - level:
+            farther = abs(cell.before + cell.change) > abs(cell.before)
+            verdict = WORSE if farther else BETTER
+        where = (cell.place, cell.change) if verdict != UNCHANGED else ("", math.nan)
+        rows.append((name, old.debiased, new.debiased, change, low, high, p, verdict, *where))
     rows.sort(key=lambda row: -abs(row[3]) if row[3] == row[3] else 0.0)
-    names = ("variable", "before", "after", "change", "low", "high", "p_adjusted", "verdict")
+    names = ["variable", "before", "after", "change", "low", "high", "p_adjusted", "verdict"]
+    names += ["place", "place_change"]
     return Changes({name: [row[k] for row in rows] for k, name in enumerate(names)}, level, backend)
+
+
+def cell_change(before: BinTable, after: BinTable) -> CellChange:
+    r"""Test whether the gap of any cell changed beyond the average change of its side.
+
+    With the change :math:`d_c` of a cell and its variance :math:`v_c`, the sum of the variances in
+    both audits, :math:`\sum_c (d_c - \bar d)^2 / v_c` is a chi-square with one degree of freedom
+    per cell less one per side (Cochran's Q). Bins of all rows, since many changes are the same on
+    both sides, and bins by predicted side are tested apart, and the two p-values are combined
+    (Cauchy).
+
+    References
+    ----------
+    Liu, Y. and Xie, J. (2020). Cauchy combination test. JASA 115, 393-402.
+    """
+    pairs = _matched(before, after)
+    sides = list(dict.fromkeys(side for side, _ in pairs if side != "all"))
+    best, clearest, angles = CellChange(), 0.0, []
+    for several in (["all"], sides):
+        total, free = 0.0, 0
+        for side in several:
+            own = {name: one for (of, name), one in pairs.items() if of == side}
+            if len(own) < 2:
+                continue
+            gap, change, variance = np.array(list(own.values())).T
+            start, centre = (np.average(one, weights=1 / variance) for one in (gap, change))
+            z = (change - centre) / np.sqrt(variance)
+            total, free = total + float(z @ z), free + len(own) - 1
+            k = int(np.argmax(np.abs(z)))
+            if abs(z[k]) > clearest:
+                clearest = abs(z[k])
+                place = list(own)[k] + ("" if side == "all" else f", predicted {side}")
+                best = CellChange(math.nan, place, float(change[k] - centre), float(gap[k] - start))
+        if free:
+            angles.append((0.5 - max(float(chdtrc(free, total)), TINY)) * math.pi)
+    if not angles:
+        return best
+    return replace(best, p_value=_cauchy(angles))
+
+
+def _cauchy(angles: list[float]) -> float:
+    """Return the p-value of several tests, from the angles (½ − p)π."""
+    mean = sum(map(math.tan, angles)) / len(angles)
+    return math.atan2(1.0, mean) / math.pi
+
+
+def _matched(
+    before: BinTable, after: BinTable
+) -> dict[tuple[str, str], tuple[float, float, float]]:
+    """Return the cells of both audits: the gap before, its change and the variance of that.
+
+    Levels are matched by name, and bins of numbers by position if their edges hardly differ.
+    """
+    old, new = _cells(before), _cells(after)
+    if "low" in before.columns and list(old) != list(new):
+        if not _edges_alike(before.columns, after.columns):
+            return {}
+        old = dict(zip(new, old.values(), strict=True))
+    return {
+        cell: (old[cell][0], gap - old[cell][0], old[cell][1] + variance)
+        for cell, (gap, variance, n) in new.items()
+        if cell in old and min(old[cell][2], n) >= LEAST_ROWS
+    }
+
+
+def _cells(table: BinTable) -> dict[tuple[str, str], tuple[float, float, int]]:
+    """Return the gap, its variance and the rows of each cell, by side and bin."""
+    width = 2 * two_sided_quantile(table.level)
+    names = ("side", "bin", "gap", "gap_low", "gap_high", "n")
+    cells = zip(*(table.columns[name] for name in names), strict=True)
+    return {
+        (side, name): (gap, ((high - low) / width) ** 2, n)
+        for side, name, gap, low, high, n in cells
+    }
+
+
+def _edges_alike(before: Mapping[str, list[Any]], after: Mapping[str, list[Any]]) -> bool:
+    """Tell whether bins of numbers can be compared one by one."""
+    if before["side"] != after["side"]:
+        return False
+    low, high = (np.array([before[name], after[name]], float) for name in ("low", "high"))
+    inner = low > np.nanmin(low, axis=1, keepdims=True)
+    if (inner[0] != inner[1]).any():
+        return False
+    apart, width = np.abs(low[0] - low[1]), np.min(high - low, axis=0)
+    return bool((apart <= MOST_APART * width)[inner[0]].all())

@@ -44,6 +44,7 @@ from varcal._inference.paired import (
     sum_interval,
     unpaired_interval,
 )
+from varcal._input.calendar_parts import with_calendar
 from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
 from varcal._input.frames import Table
 from varcal._input.groups import buckets
@@ -160,6 +161,8 @@ def compare(
         )
         for name, p in methods.items()
     }
+    variables = with_calendar(next(iter(given.values())).variables)
+    given = {name: replace(one, variables=variables) for name, one in given.items()}
     first = next(iter(given.values()))
     if first.odd:
         shown = "; ".join(f"{name!r} {why}" for name, why in first.odd.items())

@@ -64,13 +64,13 @@ class Intersections:
             return filled(f"{told} No slice is clearly worse than the average.", what)
         rule = Named(cut(first.rule, 100))
         return filled(
-            f"{told} Clearest slice: {{}}, {{}}.", what, rule, off_by(first.gap, first.claim)
+            f"{told} Clearest slice: {{}}, {{}}.", what, rule, off_by(first.shrunk, first.claim)
         )
 
     def is_better(self, one: Slice) -> bool:
         """Tell whether a slice only stands out because it is less wrong than the rest."""
         overall = self.gaps.get(one.claim, 0.0)
-        return one.gap * overall > 0 and abs(one.gap) < abs(overall)
+        return one.gap * overall > 0 and abs(one.shrunk) < abs(overall)
 
     @property
     def ordered(self) -> list[Slice]:

@@ -386,7 +386,9 @@ def _climb(way: _Way, audit: Audit, top: str, sampled: bool, rng: np.random.Gene
     rows = way.rows
     folds, halves = _parts(rows, N_FOLDS, rng), _parts(rows, 2, rng)
     judged = np.flatnonzero(halves == 1)
-    allowed = [row.variable for row in audit.rows if row.variable not in audit.protected]
+    # A repair reads columns; parts of dates are the audit's own.
+    known = {one.name for one in rows.variables if not one.source} - set(audit.protected)
+    allowed = [row.variable for row in audit.rows if row.variable in known]
     made = {AS_IT_IS: np.asarray(rows.p, dtype=np.float64)}
     figures: dict[str, _Figures] = {AS_IT_IS: _first(audit)}
     for name in RUNGS[1 : RUNGS.index(top) + 1]:

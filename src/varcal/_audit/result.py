@@ -366,10 +366,11 @@ class Audit:
                 argument="previous",
             )
         return changes(
-            {row.variable: row.uneven for row in previous.rows},
-            {row.variable: row.uneven for row in self.rows},
+            {row.variable: row for row in previous.rows},
+            {row.variable: row for row in self.rows},
             self.level,
             self.backend,
+            cells=not (self.grouped or previous.grouped),
         )
 
     @checked()

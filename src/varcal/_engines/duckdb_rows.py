@@ -69,6 +69,7 @@ class DuckRows:
         with reading_rows(files.shown):
             connection = duckdb.connect()
             connection.execute("SET enable_progress_bar = false")  # keep standard output clean
+            connection.execute("SET TimeZone = 'UTC'")  # not that of this computer
             # Prefetching holds whole groups of rows in memory, and costs more time than it saves.
             connection.execute("SET disable_parquet_prefetching = true")
             # The other half of the processors is left for summing the rows.

@@ -125,8 +125,11 @@ def rows_of_files(sources: Sequence[Source]) -> ArrowRows | FileRows:
 
 
 def _open_parquet(files: ParquetFiles) -> DuckRows | ArrowRows:
-    """Use DuckDB only if all files have the same types: it casts them to those of the first."""
-    if not files.alike:
+    """Use DuckDB only if all files have the same types: it casts them to those of the first.
+
+    It also forgets the time zones of columns.
+    """
+    if not files.alike or files.zones - {"UTC"}:
         return ArrowRows.of_files(files)
     try:
         return DuckRows.of_files(files)

@@ -69,6 +69,11 @@ class ParquetFiles:
         return (*self.schema.names, *self.keys)
 
     @property
+    def zones(self) -> set[str]:
+        """The time zones of columns of dates."""
+        return {one.tz for one in self.schema.types if getattr(one, "tz", None)}
+
+    @property
     def paths(self) -> list[str]:
         """The paths of the files."""
         return [str(source.path) for source in self.sources]

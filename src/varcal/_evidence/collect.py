@@ -113,9 +113,9 @@ def make_bins(
         raise InputError("X is None", "name the variables", argument="X")
     if rows is None:
         roles.read(_plain(data), classes=classes)  # checks the rows and names those at fault
-        survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes)
+        survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes, calendar=True)
     else:
-        survey = survey_of(rows, roles, classes, rows.count())
+        survey = survey_of(rows, roles, classes, rows.count(), calendar=True)
     if not survey.roles.v:
         raise all_left_out(survey.seen.odd, odd=True)
     found = survey.part.classes

@@ -21,6 +21,7 @@ from varcal._evidence.question import BinOptions
 from varcal._evidence.sided import SidedProfile, correct_of, split
 from varcal._evidence.tally import Sums
 from varcal._inference.scored_rows import ScoredRows
+from varcal._input.calendar_parts import part_name
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._options import checked
 from varcal._text.numbers import count
@@ -200,6 +201,11 @@ class CollectedEvidence(Collected, Evidence):
         if key in self._sided and names:
             return self.sided(key, names[0]).claim
         return self._profile(key, names)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The variables that are parts of dates."""
+        return tuple(map(part_name, self.plan.part.calendar))
 
     def sided(self, key: int, name: str) -> SidedProfile:
         """Return the claim about a class along a variable, by predicted side."""

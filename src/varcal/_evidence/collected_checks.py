@@ -12,6 +12,7 @@ from varcal._binning.bins import NumericBins
 from varcal._binning.stats import FIELDS
 from varcal._evidence.plan import BinPlan
 from varcal._evidence.tally import Sums, Wanted
+from varcal._input.calendar_parts import part_name
 from varcal._input.events import CORRECT
 from varcal.exceptions import InputError
 
@@ -53,7 +54,8 @@ def check_plan(plan: BinPlan) -> None:
     if len({wanted.slot for wanted in plan.wanted}) < len(plan.wanted) or not plan.wanted:
         raise ValueError("a table is duplicated, or there are no tables")
     kinds = {variable.name: variable.kind for variable in plan.along}
-    if not set(kinds) <= set(plan.roles.v):
+    parts = {part_name(part) for part in plan.part.calendar if part[0] in plan.roles.v}
+    if not set(kinds) <= {*plan.roles.v, *parts} or len(parts) < len(plan.part.calendar):
         raise ValueError("a variable has no column")
     for wanted in plan.wanted:
         _check_wanted(wanted, kinds, len(plan.classes))

@@ -165,7 +165,9 @@ def plan_from_dict(head: dict[str, Any]) -> BinPlan:
     pos_label = None if roles["pos_label"] is None else _values([roles["pos_label"]])[0]
     columns = {"p": tuple(roles["p"]), "v": tuple(roles["v"])}
     roles = Roles(**roles | columns | {"pos_label": pos_label})
-    part = Part(**head["part"] | {"classes": _values(head["part"]["classes"])})
+    calendar = tuple(tuple(one) for one in head["part"]["calendar"])
+    classes = _values(head["part"]["classes"])
+    part = Part(**head["part"] | {"classes": classes, "calendar": calendar})
     wanted = tuple(
         Wanted(
             one["key"],

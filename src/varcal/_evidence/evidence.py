@@ -69,6 +69,11 @@ class Evidence(ABC):
     def along(self) -> tuple[Along, ...]:
         """The variables."""
 
+    @property
+    @abstractmethod
+    def parts(self) -> tuple[str, ...]:
+        """The variables that are parts of dates."""
+
     @abstractmethod
     def profile(self, key: int, name: str | None) -> Profile:
         """Return a claim along a variable, in fine cells and coarse bins."""

@@ -23,6 +23,7 @@ from varcal._evidence.question import QUANTILE, Default, Question
 from varcal._evidence.roles import Roles
 from varcal._evidence.rows_of_call import Few, rows_of_call
 from varcal._evidence.tally import Sums, Tally
+from varcal._input.calendar_parts import with_calendar
 from varcal._input.labels import Part
 from varcal._input.predictions import ALL
 from varcal._input.variables import Variable
@@ -74,9 +75,12 @@ def gather(
         must_read=must_read,
     )
     if isinstance(found, Few):
-        return InMemory(found.rows, question, found.engine)
+        kept = found.rows
+        if question.calendar:
+            kept = replace(kept, variables=with_calendar(kept.variables))
+        return InMemory(kept, question, found.engine)
     rows = found.rows
-    survey = survey_of(rows, found.roles, classes, found.n_all)
+    survey = survey_of(rows, found.roles, classes, found.n_all, calendar=question.calendar)
     if question.options["edges"] == "exact":
         survey = with_exact_edges(rows, survey, question)
     plan = plan_of(survey, question)
@@ -85,13 +89,18 @@ def gather(
 
 
 def survey_of(
-    rows: LazyRows, roles: Roles, classes: Sequence[Hashable] | None, n_rows: int
+    rows: LazyRows,
+    roles: Roles,
+    classes: Sequence[Hashable] | None,
+    n_rows: int,
+    *,
+    calendar: bool = False,
 ) -> Survey:
     """Read lazy rows once to find what is needed to choose bins."""
     scan = Scan(roles, sample_share(n_rows, roles), rows.row_numbers_known)
     seen = reduce(add, rows.map(roles.columns, scan))
     try:
-        return Survey.of(seen, roles, classes)
+        return Survey.of(seen, roles, classes, calendar=calendar)
     except InputError:
         # Reading the rows may raise an error that names the row at fault.
         check = Tally(
@@ -104,7 +113,7 @@ def survey_of(
 
 def with_exact_edges(rows: LazyRows, survey: Survey, question: Question) -> Survey:
     """Pass over lazy rows once more, for exact quantiles instead of those of the sample."""
-    names: list[Column] = [name for name in survey.roles.v if survey.kind(name) != "levels"]
+    names: list[Column] = [name for name in survey.names if survey.kind(name) != "levels"]
     if question.score is not None or not survey.roles.v:
         names += question.keys(survey.part.classes)
     samples = {name: survey.sample_of(name) for name in names}

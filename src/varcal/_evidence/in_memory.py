@@ -73,6 +73,11 @@ class InMemory(Evidence):
         """The variables."""
         return tuple(Along(variable.name, variable.kind) for variable in self.predictions.variables)
 
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The variables that are parts of dates."""
+        return tuple(one.name for one in self.predictions.variables if one.source)
+
     def profile(self, key: int, name: str | None) -> Profile:
         """Return a claim along a variable, in fine cells and coarse bins."""
         question = self.question

@@ -98,13 +98,13 @@ def plan_of(survey: Survey, question: Question) -> BinPlan:
     classes = survey.part.classes
     keys = question.keys(classes)
     n_fine = N_FINE if question.fine else 0
-    along = tuple(Along(name, survey.kind(name)) for name in survey.roles.v)
+    along = tuple(Along(name, survey.kind(name)) for name in survey.names)
     check_cut_names(options["bins"], along or (Along(SCORE, "numeric"),))
     chosen = {one.name: _open_levels(survey, one, question, n_fine) for one in along}
     wanted: list[Wanted] = []
     if question.joint and len(along) > 1:
         bins = JointBins(tuple(chosen[one.name][0] for one in along))
-        wanted += [Wanted(key, survey.roles.v, bins, bins) for key in keys]
+        wanted += [Wanted(key, survey.names, bins, bins) for key in keys]
     else:
         for name, (coarse, fine) in chosen.items():
             if question.sided:

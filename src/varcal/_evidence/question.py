@@ -64,6 +64,8 @@ class Question:
         Whether the claims about classes are needed by predicted side; `event` may then be "both".
     score : BinOptions, optional
         How the score is binned, if it is needed in addition to variables.
+    calendar : bool
+        Whether hour, weekday and month of dates are variables as well.
     """
 
     options: BinOptions
@@ -74,6 +76,7 @@ class Question:
     moments: bool = True
     sided: bool = False
     score: BinOptions | None = None
+    calendar: bool = False
 
     @classmethod
     def of_audit(
@@ -88,7 +91,7 @@ class Question:
         """Return what audits and comparisons ask: classes by predicted side, and the score."""
         options = BinOptions(n_bins=n_bins, binning=binning, bins=bins, edges=edges, whole=whole)
         plain = BinOptions(n_bins=n_bins, binning="quantile", bins=None, edges=edges)
-        return cls(options, AUDIT, pos_label, sided=True, score=plain)
+        return cls(options, AUDIT, pos_label, sided=True, score=plain, calendar=True)
 
     def keys(self, classes: Sequence[Hashable]) -> list[int]:
         """Return the keys of the claims."""

@@ -29,12 +29,15 @@ class Part:
         Weights are divided by 2 to this power.
     date_formats : mapping
         How dates are written in each column of text that is dates (`date_texts`).
+    calendar : tuple
+        The parts of dates that are variables of their own (`calendar_parts`).
     """
 
     classes: tuple[Hashable, ...]
     by_meaning: bool = False
     exponent: int = 0
     date_formats: Mapping[str, str] = field(default_factory=dict)
+    calendar: tuple[tuple[str, str, str], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

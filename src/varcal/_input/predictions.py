@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal._input.calendar_parts import read_parts
 from varcal._input.columns import check_lengths, column_names, column_of
 from varcal._input.date_texts import as_dates, with_dates
 from varcal._input.frames import Table, is_frame
@@ -163,6 +164,8 @@ class Predictions:
             v = other_columns(table, y, p, sample_weight, groups)
         variables, v_backend, odd = _variables(v, table, must_read)
         variables = tuple(_dated(variable, part) for variable in variables)
+        if part is not None and part.calendar:
+            variables = read_parts(variables, part.calendar)
         weight = None
         if sample_weight is not None:
             weight = weights(sample_weight, table)

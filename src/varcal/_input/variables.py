@@ -54,6 +54,8 @@ class Variable:
         How instants were written, if they were read from text (`date_texts`).
     text : Variable or None
         That text.
+    source : str
+        The column of dates that it is a part of (`calendar_parts`).
     """
 
     name: str
@@ -63,6 +65,7 @@ class Variable:
     zone: str = ""
     date_format: str = ""
     text: Variable | None = None
+    source: str = ""
 
     def __len__(self) -> int:
         return len(self.values)

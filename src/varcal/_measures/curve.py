@@ -90,7 +90,9 @@ def curve(
 
     By default the span is chosen by generalized cross-validation, and the bands come from a
     local quartic with a narrower span. Its bias is small compared with its standard error, so
-    that the simultaneous band keeps its level as the number of rows grows. With `span=` (0.9 in
+    that the simultaneous band keeps its level as the number of rows grows. Where the rows show a
+    jump, such as at an age limit, the curve breaks; where they may have one, the band contains the
+    curves with and without it. With `span=` (0.9 in
     the paper) the curve is the local polynomial of that span, and the bands are
     for the smoothed truth.
 
@@ -261,6 +263,7 @@ def curve_of(
         engine=engine,
         edges=found.fine.edges,
         zone=zone,
+        breaks=tuple(bands.x[list(bands.breaks)].tolist()),
     )
 
 

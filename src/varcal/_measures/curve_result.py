@@ -106,6 +106,8 @@ class Curve:
         The distribution of the rows over the variable.
     span : float
         Share of the rows in a neighbourhood; 0 if values are estimated separately.
+    breaks : tuple of float
+        The first value after each jump of the gap that is certain; the curve breaks there.
     n_rows, n_missing : int
         Rows behind the curve, and rows with a missing value, which are not part of it.
     missing_gap : float
@@ -156,6 +158,7 @@ class Curve:
     engine: str = "numpy"
     edges: str = "exact"
     zone: str = ""
+    breaks: tuple[float, ...] = ()
 
     @property
     def worst_label(self) -> str:
@@ -172,6 +175,12 @@ class Curve:
             f"v* was searched for from {low} to {high}; "
             f"{percent(self.unsearched)} of the rows lie outside."
         )
+
+    @property
+    def break_note(self) -> str:
+        """Where the gap jumps, as a sentence; "" if no jump is certain."""
+        at = [value_label(value, self.kind, self.labels, self.zone) for value in self.breaks]
+        return "The gap jumps at " + " and ".join(at) + "." if at else ""
 
     @property
     def direction(self) -> str:
@@ -213,6 +222,7 @@ class Curve:
             "engine": self.engine,
             "zone": self.zone,
             "edges": self.edges,
+            "breaks": list(self.breaks),
         }
 
     @classmethod
@@ -276,6 +286,7 @@ class Curve:
             engine=data["engine"],
             edges=data["edges"],
             zone=data["zone"],
+            breaks=tuple(float(value) for value in data["breaks"]),
         )
 
     def to_frame(self) -> Any:
@@ -339,7 +350,7 @@ class Curve:
         legend = (
             f"Gap: what the model says minus what happens; intervals at {level_text(self.level)}."
         )
-        notes = filter(None, [self.search_note, legend])
+        notes = filter(None, [self.break_note, self.search_note, legend])
         return "\n".join([*self._heading(), where, *regions, *notes])
 
     def _repr_html_(self) -> str:

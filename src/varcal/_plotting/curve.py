@@ -57,8 +57,14 @@ def _curve_of_values(ax: Axes, curve: Curve, size: float) -> None:
         pad = 0.35 * float(np.diff(curve.x).min()) if len(x) > 1 else 0.35
         style.says_and_happens(ax, x, curve.predicted, _happens(curve), size, level=curve.level)
     else:
-        ax.plot(x, curve.predicted, label="says", **style.SAYS_LINE)
-        style.happens_line(ax, x, _happens(curve), f"happens, {level_text(curve.level)} band")
+        # Lines break where the gap jumps.
+        breaks = np.searchsorted(curve.x, curve.breaks)
+        x = np.insert(x, breaks, x[breaks])
+        says, *happens = (
+            np.insert(one, breaks, np.nan) for one in (curve.predicted, *_happens(curve))
+        )
+        ax.plot(x, says, label="says", **style.SAYS_LINE)
+        style.happens_line(ax, x, happens, f"happens, {level_text(curve.level)} band")
     _strip(ax, curve, size, pad)
     name = f"{short(curve.variable, 40)}\n{_note(curve)}"
     style.name_axes(ax, size, name, _rate(curve.event), middle=MIDDLE)

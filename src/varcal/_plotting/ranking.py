@@ -232,7 +232,7 @@ def draw_slices(found: Slices, ax: Axes | None) -> Axes:
     style.unit_ticks(ax.xaxis)
     rate = "rate right" if claims == {CONFIDENCE} else "rate"
     searched = f"{numbers.count(found.n, 'row')}, {numbers.count(found.n_variables, 'variable')}"
-    style.name_axes(ax, size, f"{rate}\n{searched}; intervals allow for the search")
+    style.name_axes(ax, size, f"{rate}\n{searched}; gaps and intervals allow for the search")
     head = f"{numbers.count(len(found), 'slice')} where the model is most wrong"
     head = head if claims else "No slice is clearly off"
     style.title(ax, f"{head} ({numbers.p_equation(found.p_value)})", size)
@@ -252,6 +252,6 @@ def _rule(one: Slice, *, several: bool) -> str:
 def _slice_text(one: Slice) -> str:
     """Return the gap of a slice with its interval, and its rows."""
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
-    size = f"{numbers.points(abs(one.gap))} ({numbers.interval(low, high)})"
+    size = f"{numbers.points(abs(one.shrunk))} ({numbers.interval(low, high)})"
     gap = f"{marked_side(one.gap, one.claim)} by {size}"
     return f"{gap}\n{numbers.count(one.rows, 'row')}, {numbers.percent(one.share)}"

@@ -68,8 +68,9 @@ def _named(slices: Iterable[Slice]) -> bool:
 def _row(one: Slice, found: Intersections, *, named: bool) -> dict[str, Any]:
     """Return a row of the table of says and happens."""
     rows = f"{count(one.rows, 'row')}, {percent(one.share)}"
-    row = {name: getattr(one, name) for name in ("predicted", "observed", "gap", "low", "high")}
+    row = {name: getattr(one, name) for name in ("predicted", "observed", "low", "high")}
     return row | {
+        "gap": one.shrunk,
         "name": Named(cut(one.rule, RULE_LENGTH)),
         "about": Sentence.of(claim_name(one.claim), f" · {rows}") if named else rows,
         "words": (gap_side(1, one.claim), gap_side(-1, one.claim)),
@@ -81,7 +82,7 @@ def _sentence(one: Slice, found: Intersections, *, named: bool) -> Sentence:
     sure = one.claim == CONFIDENCE
     says, happens = ("is sure by", "it is right in") if sure else ("says", "it happens in")
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
-    plain = f"{gap_side(one.gap, one.claim)} by {points(abs(one.gap))} points"
+    plain = f"{gap_side(one.gap, one.claim)} by {points(abs(one.shrunk))} points"
     rest = points(abs(found.gaps.get(one.claim, 0.0)))
     better = f", better than the rest, {rest}" if found.is_better(one) else ""
     return filled(
@@ -89,7 +90,7 @@ def _sentence(one: Slice, found: Intersections, *, named: bool) -> Sentence:
         f"{says} {{}} and {happens} {{}}: {{}} ({interval(low, high)}){better}.",
         Named(cut(one.rule, RULE_LENGTH)),
         *(Strong(percent(rate)) for rate in (one.predicted, one.observed)),
-        off_by(one.gap, one.claim) if named else plain,
+        off_by(one.shrunk, one.claim) if named else plain,
     )
 
 
@@ -111,9 +112,9 @@ def _notes(found: Intersections) -> list[Sentence]:
     slices, number = found.slices, found.predictable
     told = [
         f"Slices: all ranges of one variable, all rectangles of two and their extensions up to "
-        f"{slices.max_depth} were searched in {count(slices.n_searched, 'row')}. Intervals "
-        f"({level_text(slices.level)}) and p-values (smallest {p_text(slices.p_value)}) allow for "
-        "the search.",
+        f"{slices.max_depth} were searched in {count(slices.n_searched, 'row')}. Gaps, "
+        f"intervals ({level_text(slices.level)}) and p-values (smallest {p_text(slices.p_value)}) "
+        "allow for the search: says minus happens overstates what was searched for.",
         f"Predictable gap: boosted trees, learned from past blocks of {number.n_blocks}; p-value "
         f"{p_text(number.p_value)}.",
     ]

@@ -45,10 +45,16 @@ class Reach:
     ----------
     below, above : float
         How much smaller, and how much larger, the true gap may be.
+    middle : float
+        By how much the search overstates the gap on average.
+    clear : bool
+        Whether the gap is surely not 0 once what is known has been taken off.
     """
 
     below: float
     above: float
+    middle: float = 0.0
+    clear: bool = True
 
     def interval(self, gap: float, standard_error: float, *, positive: bool) -> tuple[float, float]:
         """Return the interval of the true gap of the rows of a slice.
@@ -59,6 +65,15 @@ class Reach:
         if positive:
             return gap - self.below * standard_error, gap + self.above * standard_error
         return gap - self.above * standard_error, gap + self.below * standard_error
+
+    def shrunk(self, gap: float, standard_error: float, *, positive: bool) -> float:
+        """Return a found gap without what the search overstates it by.
+
+        >>> round(Reach(3.0, 1.0, 1.5).shrunk(-0.1, 0.01, positive=False), 3)
+        -0.085
+        """
+        less = self.middle * standard_error
+        return gap - less if positive else gap + less
 
 
 def reach_of(one: Chosen, found: Hunt, *, level: float, seed: int, share: float = 1.0) -> Reach:
@@ -77,17 +92,25 @@ def reach_of(one: Chosen, found: Hunt, *, level: float, seed: int, share: float 
     share : float
         The share of all rows that were searched: the others do not overstate the gap.
     """
-    errors = overstatements(one, found, seed=seed)
+    errors, size = overstatements(one, found, seed=seed)
     tail = (1 - level) / 2
     not_searched = two_sided_quantile(level)
     below = max(WIDENED * float(np.quantile(errors, 1 - tail)), not_searched)
     above = max(float(-np.quantile(errors, tail)), LEAST_ABOVE)
-    ends = [not_searched + (end - not_searched) * share**0.5 for end in (below, above)]
-    return Reach(*ends)
+    part = share**0.5
+    return Reach(
+        not_searched + (below - not_searched) * part,
+        not_searched + (above - not_searched) * part,
+        float(np.mean(errors)) * part,
+        size > below,
+    )
 
 
-def overstatements(one: Chosen, found: Hunt, *, seed: int) -> Floats:
-    """Return by how many standard errors the bootstrap's slices overstate their gaps."""
+def overstatements(one: Chosen, found: Hunt, *, seed: int) -> tuple[Floats, float]:
+    """Return by how many standard errors the bootstrap's slices overstate their gaps.
+
+    Also return the gap of the slice itself, in standard errors.
+    """
     rows = found.rows[one.key]
     rng = np.random.default_rng(seed)
     rest = [axis for axis in range(len(rows.grid.axes)) if axis not in one.rule.axes]
@@ -99,6 +122,7 @@ def overstatements(one: Chosen, found: Hunt, *, seed: int) -> Floats:
     e = one.before.observed(one.key)[:, 0].astype(np.float64)
     w = one.before.weight
     mean, error = _mean(e, w, rows.weights[:, 0], one.inside)
+    size = abs(mean) / error
     gap = np.sign(mean) * max(abs(mean) - SHRUNK * error, 0.0)
     truth = replace(one.before.shifted(one.key, one.inside, gap), seed=seed)
     shift = w * (truth.score(one.key) - one.before.score(one.key))
@@ -115,7 +139,7 @@ def overstatements(one: Chosen, found: Hunt, *, seed: int) -> Floats:
             mean, error = _mean(columns[:, c].astype(np.float64), w, rows.weights[:, 0], inside)
             true = shift[inside].sum() / w[inside].sum()
             errors.append((1 if rule.sign else -1) * (mean - true) / error)
-    return np.array(errors)
+    return np.array(errors), size
 
 
 def _drawn(truth: Outcomes, before: Outcomes, key: int, shift: Floats, part: slice) -> Singles:

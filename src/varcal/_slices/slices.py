@@ -72,7 +72,7 @@ def slices(
     pos_label: Hashable = None,
     classes: Sequence[Hashable] | None = None,
     max_depth: int = 3,
-    after: str | None = None,
+    after: str | None = "average",
     score: bool = False,
     most: int = MOST,
     draws: int = 99,
@@ -108,10 +108,10 @@ def slices(
         As in `audit`. Missing values are a level of their own.
     max_depth : {1, 2, 3}
         The largest number of variables of a slice.
-    after : {None, "average", "single"}
-        What is known already and taken off before the search: nothing; the overall gap; or the gaps
-        along all single variables and the score, so that only slices of two and three variables are
-        searched that they do not explain.
+    after : {"average", "single", None}
+        What is known already and taken off before the search: the overall gap; the gaps along all
+        single variables and the score, so that only slices of two and three variables are
+        searched that they do not explain; or nothing.
     score : bool
         Whether the score itself may be among the variables of a slice.
     pos_label : label, optional
@@ -132,8 +132,8 @@ def slices(
     Returns
     -------
     Slices
-        The slices, the clearest first. A slice has a rule, its figures, and the methods `mask` and
-        `to_sql` that find its rows.
+        The slices, the clearest first; none whose interval contains 0. A slice has a rule, its
+        figures, and the methods `mask` and `to_sql` that find its rows.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def slices(
     >>> wrong = (X["age"] > 60) & (X["sex"] == "f")
     >>> y = rng.random(3000) < p - 0.2 * wrong
     >>> found = vc.slices(y, p, X)
-    >>> len(found), bool(abs(found[0].gap - 0.2) < 0.06)
+    >>> len(found), bool(abs(found[0].shrunk - 0.2) < 0.06)
     (1, True)
     """
     refuse_sums(y, "slices()")
@@ -179,17 +179,10 @@ def slices(
     shown = []
     for k, one in enumerate(chosen):
         reach = reach_of(one, found, level=level, seed=random_state + k, share=share_searched)
-        shown.append(
-            _slice(
-                wanted[k],
-                one,
-                figures.own[k],
-                figures.joining[k],
-                figures.weight,
-                reach,
-                names[one.key],
-            )
-        )
+        own, joining = figures.own[k], figures.joining[k]
+        made = _slice(wanted[k], one, own, joining, figures.weight, reach, names[one.key])
+        if reach.clear and made.low * made.high > 0:
+            shown.append(made)
     return Slices(
         p_value=found.p_value(float(found.statistic[0])),
         slices=tuple(shown),
@@ -347,7 +340,8 @@ def _slice(
     claim: str,
 ) -> Slice:
     gap = own.gap
-    low, high = reach.interval(gap, own.standard_error, positive=one.rule.sign == 0)
+    positive, error = one.rule.sign == 0, own.standard_error
+    low, high = reach.interval(gap, error, positive=positive)
     # The condition whose removal changes the gap least.
     after = [gap - rest.gap for rest in joining if rest.weight > 0]
     return Slice(
@@ -359,6 +353,7 @@ def _slice(
         predicted=own.predicted,
         observed=own.observed,
         gap=gap,
+        shrunk=reach.shrunk(gap, error, positive=positive),
         low=low,
         high=high,
         p_adjusted=one.p_adjusted,

@@ -53,6 +53,7 @@ _COLUMNS = (
     "predicted",
     "observed",
     "gap",
+    "shrunk",
     "low",
     "high",
     "p_adjusted",
@@ -76,6 +77,8 @@ class Slice(Shown):
         Rows of the slice, their share of the weight of all rows, and their weight.
     predicted, observed, gap : float
         What the model says on average, how often it happens, and the difference.
+    shrunk : float
+        The gap without what a search overstates it by: rules are chosen for their gap.
     low, high : float
         Interval of the true gap of these rows, which allows for the search.
     p_adjusted : float
@@ -96,6 +99,7 @@ class Slice(Shown):
     predicted: float
     observed: float
     gap: float
+    shrunk: float
     low: float
     high: float
     p_adjusted: float
@@ -127,7 +131,7 @@ class Slice(Shown):
         return (
             f"Where {self.rule} ({count(self.rows, 'row')}, {percent(self.share)}), the model "
             f"{says} {percent(self.predicted)} and {happens} {percent(self.observed)}: "
-            f"{off_by(self.gap, self.claim)}."
+            f"{off_by(self.shrunk, self.claim)}, allowing for the search."
         )
 
     def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
@@ -147,7 +151,7 @@ class Slice(Shown):
         --------
         >>> import varcal as vc
         >>> condition = Condition("age", "numeric", low=36.0)
-        >>> found = Slice((condition,), "class a", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0, 1)
         >>> found.mask({"age": [30, 40, 50]})
         array([False,  True,  True])
         """
@@ -181,7 +185,7 @@ class Slice(Shown):
         Examples
         --------
         >>> condition = Condition("sex", "levels", levels=("Female",))
-        >>> found = Slice((condition,), "class a", 2, 0.5, 2.0, 0.4, 0.5, -0.1, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0, 1)
         >>> found.to_sql()
         '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
         """
@@ -222,7 +226,8 @@ class Slices(Shown):
         How likely slices as clear as the clearest one would be if there were no gap anywhere (or
         none beyond `after`).
     slices : tuple of Slice
-        Those with an adjusted p-value of at most 1 − level; possibly none.
+        Those with an adjusted p-value of at most 1 − level and an interval without 0; possibly
+        none.
     n, n_searched, n_dropped, n_variables : int
         Rows behind the figures, rows that were searched, rows dropped because their outcome
         is missing, and variables.
@@ -279,6 +284,9 @@ class Slices(Shown):
         """The finding in one sentence."""
         found = len(self.slices)
         searched = f"{count(self.n_variables, 'variable')} and {count(self.n, 'row')}"
+        if not found and self.p_value <= 1 - self.level:
+            tested = p_equation(self.p_value)
+            return f"Some slice of {searched} is off ({tested}), but none is certain."
         if not found:
             what = {None: "is clearly off", "average": "is clearly worse than the average"}.get(
                 self.after, "is clearly off beyond what single variables explain"
@@ -351,7 +359,7 @@ def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
     """Return the columns of the table that is shown; what it is about only if there are several."""
     named = {one.claim for one in slices} != {RISK}
     return {
-        "gap": [signed(one.gap) for one in slices],
+        "shrunk gap": [signed(one.shrunk) for one in slices],
         "interval": [interval(one.low, one.high) for one in slices],
         "rows": [one.rows for one in slices],
         "says": [percent(one.predicted) for one in slices],

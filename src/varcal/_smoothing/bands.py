@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -16,6 +16,7 @@ from varcal._smoothing.critical import (
     student_quantile,
     worst_candidates,
 )
+from varcal._smoothing.jumps import Jump, Jumps, possible_jumps, with_jumps
 from varcal._smoothing.local_polynomial import smoother_weights
 from varcal._smoothing.variance import (
     ERROR,
@@ -87,6 +88,8 @@ class Bands:
     dof : float
         Degrees of freedom of the standard errors: infinite for independent rows; with groups,
         one less than their effective number at a typical point.
+    breaks : tuple of int
+        The first cell after each jump of the curve that is certain.
     """
 
     cells: Cells
@@ -111,12 +114,14 @@ class Bands:
     half_span: float
     level: float
     dof: float
+    breaks: tuple[int, ...] = ()
 
     def pointwise(self, name: str) -> tuple[Floats, Floats]:
         """Return the pointwise band of ``"error"``, ``"predicted_error"`` or ``"gap"``."""
         middle, reach = getattr(self, name), self.pointwise_critical * getattr(self, f"{name}_se")
-        least = -1.0 if name == "gap" else 0.0
-        return np.clip(middle - reach, least, 1.0), np.clip(middle + reach, least, 1.0)
+        if name == "gap":  # that of other possible jumps is wider on one side only
+            return np.maximum(middle - reach, self.low), np.minimum(middle + reach, self.high)
+        return np.clip(middle - reach, 0.0, 1.0), np.clip(middle + reach, 0.0, 1.0)
 
 
 def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Bands:
@@ -162,15 +167,58 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
         return level_bands(cells, level=level)
     design = _Design(cells.n)
     responses = _responses(cells)
-    best = design.best_half_span(responses[:, 2])
-    half_span = min(max(HALF_SPANS[max(best - NARROWER_BY, 0)], LEAST_CELLS / len(cells)), WIDEST)
-    hat = design.hat(half_span, BAND_DEGREE)
-    window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
-    smooth = design.hat(HALF_SPANS[best], SPAN_DEGREE) @ responses
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     inside |= not inside.any()
     margin = student_quantile(0.5 + level / 2)
-    return _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
+    variance, possible = design.possible_jumps(cells)
+    found = []
+    for jumps, best, _ in possible:
+        narrow = HALF_SPANS[max(best - NARROWER_BY, 0)]
+        half_span = min(max(narrow, LEAST_CELLS / len(cells)), WIDEST)
+        by = design.hat(HALF_SPANS[best], SPAN_DEGREE)
+        hat = with_jumps(design.hat(half_span, BAND_DEGREE), jumps, variance, by)
+        window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
+        smooth = with_jumps(by, jumps, variance, by) @ responses
+        found.append(
+            _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
+        )
+    return _joined(found, possible)
+
+
+def _joined(found: list[Bands], possible: list[Jumps]) -> Bands:
+    """Return the first of several bands, widened to contain those of other possible jumps."""
+    first = replace(found[0], breaks=_breaks(possible[0].jumps))
+    if len(found) == 1:
+        return first
+    trust = np.array([one.trust for one in possible])[:, None]
+
+    def stacked(name: str) -> Floats:
+        return np.array([getattr(one, name) for one in found])
+
+    def widened(name: str) -> Floats:
+        apart = np.abs(stacked(name) - getattr(first, name)) / first.pointwise_critical
+        out: Floats = np.max(apart + trust * stacked(f"{name}_se"), axis=0)
+        return out
+
+    gap, gap_se, inside = stacked("gap"), widened("gap"), first.searched
+    low = np.min(gap - trust * (gap - stacked("low")), axis=0)
+    high = np.max(gap + trust * (stacked("high") - gap), axis=0)
+    largest = np.abs(first.gap) + first.pointwise_critical * gap_se
+    return replace(
+        first,
+        error_se=widened("error"),
+        predicted_error_se=widened("predicted_error"),
+        gap_se=gap_se,
+        low=low,
+        high=high,
+        candidates=stacked("candidates").max(axis=0) > 0,
+        worst_low=max(0.0, float(np.maximum(low, -high)[inside].max())),
+        worst_high=min(1.0, float(largest[inside].max())),
+    )
+
+
+def _breaks(jumps: tuple[Jump, ...]) -> tuple[int, ...]:
+    return tuple(sorted(one.cell for one in jumps if not one.reach))
 
 
 def span_bands(
@@ -262,6 +310,7 @@ def lines(
     cells = cells.filled()
     at = cells.coarsen(MOST_CELLS)
     rank = (np.cumsum(at.weight) - at.weight / 2) / at.weight.sum()
+    breaks: tuple[int, ...] = ()
     if span is not None:
         weights = smoother_weights(
             cells.x, at.x, span=span, degree=degree, weight=cells.weight, counts=cells.n
@@ -272,8 +321,10 @@ def lines(
     else:
         design = _Design(at.n)
         rank = design.x
-        half_span = HALF_SPANS[design.best_half_span(at.gap)]
-        fit = design.hat(half_span, SPAN_DEGREE) @ _responses(at)
+        variance, ((jumps, best, _), *_) = design.possible_jumps(at)
+        half_span, breaks = HALF_SPANS[best], _breaks(jumps)
+        hat = design.hat(half_span, SPAN_DEGREE)
+        fit = with_jumps(hat, jumps, variance, hat) @ _responses(at)
     inside = (rank >= trim) & (rank <= 1 - trim)
     inside |= not inside.any()
     worst = int(np.argmax(np.where(inside, np.abs(fit[:, 2]), -1.0)))
@@ -301,6 +352,7 @@ def lines(
         half_span=half_span,
         level=np.nan,
         dof=np.nan,
+        breaks=breaks,
     )
 
 
@@ -395,6 +447,15 @@ class _Design:
         if self.even:
             return _even_hat(len(self.x), half_span, degree)
         return _rank_hat(self.x, half_span, degree, self.counts)
+
+    def possible_jumps(self, cells: Cells) -> tuple[Floats, list[Jumps]]:
+        """Return the variances of the cells, and the jumps that the gap may have."""
+        best = self.best_half_span(cells.gap)
+        hats = [self.hat(half_span, SPAN_DEGREE) for half_span in HALF_SPANS[best:]]
+        window = self.hat(WIDEST_WINDOW, 0)
+        variance = cell_variance(cells, hats[0] @ cells.gap, hats[0], window, GAP)
+        found = possible_jumps(cells.gap, variance, hats)
+        return variance, [one._replace(span=best + one.span) for one in found]
 
     def best_half_span(self, y: Floats) -> int:
         """Return the index of the half-span with the lowest cross-validation score."""

@@ -122,7 +122,7 @@ def show_instant(value: float, zone: str = "") -> str:
     """
     if not np.isfinite(value):
         return str(value)
-    local = _local(value, zone)
+    local = on_clock(value, zone)
     unit = next((u for u, size in _INSTANT_UNITS.items() if _falls_on(local, size)), "us")
     return _stamp(local, unit) + zone_text(zone)
 
@@ -147,7 +147,7 @@ def _digits_each(edges: Sequence[float], tries: range) -> list[int]:
 
 
 def _instant_texts(edges: Sequence[float], zone: str) -> list[str]:
-    local = [_local(edge, zone) for edge in edges]
+    local = [on_clock(edge, zone) for edge in edges]
     finite = [value for value in local if np.isfinite(value)]
     for calendar in ("Y", "M"):
         if finite and all(_starts(value, calendar) for value in finite):
@@ -161,10 +161,13 @@ def _instant_texts(edges: Sequence[float], zone: str) -> list[str]:
     return [_stamp(value, "us") for value in local]
 
 
-def _local(value: float, zone: str) -> float:
+def on_clock(value: float, zone: str) -> float:
     """Return an instant as seconds on the clock of a time zone.
 
     A zone that this computer does not know is shown as UTC.
+
+    >>> on_clock(0.0, "+01:00"), on_clock(0.0, "Asia/Kolkata")
+    (3600.0, 19800.0)
     """
     if not zone or not np.isfinite(value):
         return float(value)

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
     from varcal._slices.slices_result import Slices
     from varcal._surfaces.predictable_result import PredictableGap
 
-_AFTER = "Take off what is known: the average gap, or the gaps along single variables."
+AFTER = ["average", "single", "none"]
+_AFTER = "Take off what is known: the average gap, the gaps along single variables, or nothing."
 _DRAWS = "Simulated sets of outcomes; no p-value is below 1 / (draws + 1)."
 
 
@@ -30,7 +31,7 @@ _DRAWS = "Simulated sets of outcomes; no p-value is below 1 / (draws + 1)."
 @options.exclude
 @options.several_names("--include", help="Columns to search although they look like ids.")
 @click.option("--max-depth", type=click.IntRange(1, 3), default=3, help="Variables of a slice.")
-@click.option("--after", type=click.Choice(["average", "single"]), help=_AFTER)
+@click.option("--after", type=click.Choice(AFTER), default="average", help=_AFTER)
 @click.option("--draws", type=click.IntRange(19), default=99, help=_DRAWS)
 @click.option("--number", is_flag=True, help="Also say how much of the gap can be predicted.")
 @options.weight
@@ -61,6 +62,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     """
     start = time.perf_counter()
     output, as_json, after = given["output"], given["as_json"], given["after"]
+    after = None if after == "none" else after
     if output:
         options.check_output(output, (".json", ".md"))
     rows = rows_in_place(
@@ -111,15 +113,15 @@ def _lines(found: Slices, number: PredictableGap | None) -> list[str]:
     lines = [f"{head}  {searched} ({p_equation(found.p_value)})", ""]
     for k, one in enumerate(found, 1):
         lines += wrap(one.sentence, WIDTH, initial_indent=f"{k:3}  ", subsequent_indent="     ")
-        more = f"gap {signed(one.gap)} ({interval(one.low, one.high)}), "
+        more = f"shrunk gap {signed(one.shrunk)} ({interval(one.low, one.high)}), "
         lines.append(f"     {more}{p_equation(one.p_adjusted)}")
     if not len(found):
         lines += wrap(found.sentence, WIDTH)
     if number is not None:
         lines += ["", *wrap(number.sentence, WIDTH)]
     note = (
-        f"Intervals ({level_text(found.level)}) and p-values allow for the search; no p-value is "
-        f"below 1 in {found.draws + 1}."
+        f"Gaps, intervals ({level_text(found.level)}) and p-values allow for the search; no "
+        f"p-value is below 1 in {found.draws + 1}."
     )
     notes = [f"note: {text}" for text in found.notes]
     if found.left_out:

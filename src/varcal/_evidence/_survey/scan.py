@@ -18,6 +18,12 @@ from varcal._evidence._survey.date_readings import DateReading, common_readings,
 from varcal._evidence._survey.exact_edges import Column
 from varcal._evidence.question import BinOptions
 from varcal._evidence.roles import Roles, rows_numbered_from
+from varcal._input.calendar_parts import (
+    CalendarPart,
+    calendar_parts,
+    part_name,
+    part_variable,
+)
 from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.frames import Table
@@ -165,6 +171,31 @@ class Seen:
         )
         return seen, {name: form for name, (form, _) in certain.items()}
 
+    def with_calendar(self, names: Sequence[str]) -> tuple[Seen, tuple[CalendarPart, ...]]:
+        """Add the parts of dates that are variables of their own; also return these."""
+        blank, ends = dict(self.blank), dict(self.ends)
+        levels, sample = dict(self.levels), dict(self.sample)
+        found: list[CalendarPart] = []
+        for name in names:
+            if self.blank[name].kind != "datetime":
+                continue
+            dates = replace(self.blank[name], values=np.concatenate(self.sample[name]))
+            of_all = self.ends[name]
+            for part in calendar_parts(dates, (of_all.low, of_all.high), names):
+                one = part_variable(dates, part)
+                blank[one.name] = replace(one, values=one.values[:0], levels=())
+                if one.kind == "levels":
+                    held = LevelCounts.of(one, one.levels).counts
+                    scale = of_all.n_finite / sum(held.values())
+                    counts = {level: round(scale * n) for level, n in held.items()}
+                    levels[one.name] = LevelCounts(counts, of_all.n_missing, one.levels)
+                else:
+                    low, high = np.nanmin(one.values), np.nanmax(one.values)
+                    ends[one.name] = replace(of_all, low=float(low), high=float(high))
+                    sample[one.name] = [one.values]
+                found.append(part)
+        return replace(self, blank=blank, ends=ends, levels=levels, sample=sample), tuple(found)
+
 
 @dataclass(frozen=True)
 class Scan:
@@ -242,7 +273,14 @@ class Survey:
     exact: Mapping[Column, ArraySummary] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, seen: Seen, roles: Roles, classes: Sequence[Hashable] | None) -> Survey:
+    def of(
+        cls,
+        seen: Seen,
+        roles: Roles,
+        classes: Sequence[Hashable] | None,
+        *,
+        calendar: bool = False,
+    ) -> Survey:
         """Find the classes and the scale of weights."""
         if not seen.n_rows:
             raise InputError(
@@ -262,7 +300,15 @@ class Survey:
         seen, date_formats = seen.with_dates()
         usable = tuple(name for name in roles.v if name not in seen.odd)
         roles = replace(roles, v=usable, must_read=None)
-        return cls(seen, roles, Part(found, by_meaning, exponent, date_formats))
+        parts: tuple[CalendarPart, ...] = ()
+        if calendar:
+            seen, parts = seen.with_calendar(usable)
+        return cls(seen, roles, Part(found, by_meaning, exponent, date_formats, parts))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables: columns, and parts of dates."""
+        return (*self.roles.v, *map(part_name, self.part.calendar))
 
     @property
     def units(self) -> tuple[Hashable, ...]:
@@ -294,7 +340,7 @@ class Survey:
 
     def left_out(self, rare: float) -> dict[str, str]:
         """Return the columns that an audit leaves out unless they are named, with the reason."""
-        found = {name: reason_to_leave_out(name, self._facts(name), rare) for name in self.roles.v}
+        found = {name: reason_to_leave_out(name, self._facts(name), rare) for name in self.names}
         return {name: reason for name, reason in found.items() if reason}
 
     def _facts(self, name: str) -> ColumnFacts:
@@ -329,7 +375,10 @@ class Survey:
 
     def opened(self, name: str) -> bool:
         """Tell whether a variable has more levels than were counted."""
-        return name in self.seen.levels and self.seen.levels[name].pruned
+        if name not in self.seen.levels:
+            return False
+        # Weekdays and months are counted in the sample.
+        return self.seen.levels[name].pruned or name not in self.seen.dates
 
     def score_bins(self, key: int, options: BinOptions, n_fine: int, name: str) -> tuple[Any, Any]:
         """Choose the bins of a claim's score, and finer ones."""
