@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from varcal._evidence.sided import sided_profile, sided_rows_behind
+from varcal._evidence.sided import sided_profile
+from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cell_law import cell_law, part_of
-from varcal._inference.cell_test import cell_test
 from varcal._inference.measured import LawErrors
 from varcal._input.events import claim_of
 from varcal._input.predictions import Predictions
@@ -16,18 +16,18 @@ BINS = {"n_bins": 10, "binning": "atoms", "bins": None, "edges": None}
 
 
 def cells(p, y, v, **more):
-    """Return the tables of both sides over bins and fine cells, and the rows."""
+    """Return the tables of both sides over bins and fine cells, and which cells have an order."""
     rows, variable = Predictions.of(y, p, **more), Variable.of(v, "v")
     claim = claim_of(rows, 1)
     found = sided_profile(rows, 1, claim, variable, BINS, n_fine=200)
     sides = (found.others, found.own)
     coarse, fine = [one.coarse for one in sides], [one.fine for one in sides]
     placed = np.ones(fine[0].bins.size, dtype=bool)
-    return coarse, fine, placed, sided_rows_behind(rows, claim, variable, found)
+    return coarse, fine, placed
 
 
 def p_of(p, y, v):
-    return cell_test(*cells(p, y, v))
+    return calibration_test(*cells(p, y, v), constant=True).p_value
 
 
 @pytest.mark.parametrize("gap", [0.0, 0.08])
@@ -57,8 +57,8 @@ def test_chi_square_over_bins_is_that_of_a_robust_regression(rng):
     n = 60_000
     p, v = rng.uniform(0.1, 0.45, n), rng.integers(0, 10, n).astype(float)
     y = rng.random(n) < p + 0.002 * (v - 4.5)
-    coarse, fine, _, _ = cells(p, y, v)
-    ours = cell_test(coarse[:1], fine[:1], None)
+    coarse, fine, _ = cells(p, y, v)
+    ours = calibration_test(coarse[:1], fine[:1], None, constant=True).p_value
     design = np.column_stack([np.ones(n), *(v == k for k in range(9))]).astype(float)
     fit = sm.OLS(y - p, design).fit(cov_type="HC0")
     theirs = float(fit.wald_test(np.eye(10)[1:], use_f=False, scalar=True).pvalue)
@@ -70,7 +70,8 @@ def test_swapping_the_classes_changes_nothing(rng):
     y = rng.random(900) < p
     weight = rng.exponential(size=900)
     one, two = (cells(score, hit, v, sample_weight=weight) for score, hit in ((p, y), (1 - p, ~y)))
-    assert cell_test(*one[:3]) == pytest.approx(cell_test(*two[:3]), rel=1e-8)
+    first, second = (calibration_test(*each, constant=True).p_value for each in (one, two))
+    assert first == pytest.approx(second, rel=1e-6)
     for center in (False, True):
         laws = [cell_law(each[0], center=center) for each in (one, two)]
         first, second = (LawErrors.of([law]).measured(0.95)[0] for law in laws)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from scipy.stats import binom, norm
 
 import varcal as vc
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.simulated_null import draw_cells
+from varcal._inference.normal_scores import normal_sums
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 
@@ -73,8 +74,42 @@ def test_many_classes_fall_back_to_means_of_ends(monkeypatch):
     assert other.low == 0 or other.p_value < 0.05
 
 
-def test_equal_scores_are_drawn_exactly():
-    cells = ErrorSums.from_rows(np.zeros(20, int), np.full(20, 0.1), np.zeros(20), n_bins=1)
-    hits = draw_cells(cells, 50_000, 0)[:, 0] + 2
-    expected = [0.9**20, 20 * 0.1 * 0.9**19]
-    np.testing.assert_allclose([(np.rint(hits) == k).mean() for k in (0, 1)], expected, atol=0.01)
+@pytest.mark.parametrize(("n", "score"), [(20, 0.1), (8, 0.03), (300, 0.02), (40, 0.9)])
+def test_sums_of_equal_scores_are_the_normal_scores_of_a_binomial_law(n, score):
+    for hits in range(1, min(n, 12)):
+        rows = np.full(n, score), np.arange(n) < hits
+        cells = ErrorSums.from_rows(np.zeros(n, int), *rows, n_bins=1)
+        sums, scale, *_ = normal_sums(cells, cells.null2, np.zeros(()))
+        law = binom(n, score)
+        middle = law.cdf(hits) - law.pmf(hits) / 2
+        assert sums[0] / scale[0] ** 0.5 == pytest.approx(norm.ppf(middle), rel=1e-3, abs=1e-3)
+
+
+def test_a_few_rare_rows_do_not_blind_the_test(rng):
+    n = 3_500
+    v, p = rng.random(n), rng.uniform(0.1, 0.6, n)
+    y = rng.random(n) < p + 0.25 * (v - 0.5)
+    missing = np.where(np.arange(n) < 8, np.nan, v)
+    whole, sparse = (vc.estimate(y, p, x, event="positive").p_value for x in (v, missing))
+    assert sparse < whole**0.7 < 1e-5
+    found = vc.audit(y, p, {"v": v, "missing": missing}, ladder="none")
+    assert found.row("missing").uneven.p_value < found.row("v").uneven.p_value ** 0.7 < 1e-3
+
+
+def test_impossible_events_are_found(rng):
+    n = 2_000
+    v, p = rng.random(n), rng.uniform(0.2, 0.6, n)
+    p[v > 0.9] = 0.0
+    y = (rng.random(n) < p) | ((v > 0.9) & (np.arange(n) % 25 == 0))
+    assert vc.estimate(y, p, v, event="positive").p_value < 1e-3
+
+
+def test_gaps_that_cancel_inside_bins_are_found_and_measured(rng):
+    n = 10_000
+    v, p = rng.random(n), rng.uniform(0.2, 0.8, n)
+    y = rng.random(n) < p - 0.08 * np.sin(18 * np.pi * v)
+    found = vc.estimate(y, p, v, event="positive", n_bins=10)
+    assert found.value == pytest.approx(vc.vece(y, p, v, event="positive"))
+    assert 0.01 < found.low < 0.16 / np.pi < found.high
+    row = vc.audit(y, p, {"v": v}, ladder="none").rows[0]
+    assert row.uneven.within and row.low < 0.16 / np.pi < row.high and row.p_holm < 1e-6

@@ -281,7 +281,7 @@ def _curve(
         along,
         "correct" if key == CORRECT else "positive",
         level=level,
-        vece=measure_and_test(evidence, key, name, along, level=level),
+        vece=measure_and_test(along, level=level),
         backend=evidence.backend,
         engine=evidence.engine,
     )

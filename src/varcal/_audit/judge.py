@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
+from itertools import chain, islice
 from typing import Any
 
 import numpy as np
@@ -27,14 +27,13 @@ from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import Evidence
 from varcal._evidence.profile import Profile
 from varcal._evidence.sided import merged
-from varcal._inference.cell_law import cell_law
-from varcal._inference.cell_test import cell_test
+from varcal._inference.calibration_test import calibration_test
+from varcal._inference.cell_law import cell_law, finer_law
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, gap_interval
-from varcal._inference.measured import LawErrors, gap_law, with_p
+from varcal._inference.measured import LawErrors, gap_law, over_bins, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
 from varcal._inference.power import minimum_detectable
-from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import CORRECT, Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
@@ -109,13 +108,11 @@ def judge(evidence: Evidence, names: Sequence[str], settings: Settings) -> Judge
 def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Target:
     """Return what one target shows over all rows; `name` is any variable."""
     level = settings.level
-    along, _ = sides_of(evidence, key, name)
+    along = sides_of(evidence, key, name)
     every = merged(along).coarse
     overall = overall_gap(every, level)
     score = evidence.profile(key, None)
-    by_score = measure_and_test(
-        evidence, key, None, score, level=level, random_state=settings.random_state
-    )
+    by_score = measure_and_test(score, level=level, random_state=settings.random_state)
     n, hits = float(every.n.sum()), overall.accuracy
     events = round(n * min(hits, 1 - hits))
     limit, reason = limit_of(
@@ -150,31 +147,15 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     )
 
 
-def sides_of(
-    evidence: Evidence, key: int, name: str
-) -> tuple[list[Profile], Callable[[], ScoredRows | None]]:
-    """Return the tables of a target along a variable, one or one for each predicted side.
-
-    The second result finds the rows behind them, with cells numbered side by side; None if there
-    are many or only sums.
-    """
+def sides_of(evidence: Evidence, key: int, name: str) -> list[Profile]:
+    """Return the tables of a target along a variable, one or one for each predicted side."""
     if key == CORRECT:
-        whole = evidence.profile(CORRECT, name)
-        return [whole], lambda: evidence.rows(CORRECT, name, whole)
+        return [evidence.profile(CORRECT, name)]
     found = evidence.sided(key, name)
     weight = [one.coarse.total("weight").sum() for one in (found.others, found.own)]
     if min(weight) >= LEAST_SIDE * sum(weight):
-        return [found.others, found.own], lambda: evidence.sided_rows(found)
-    whole = found.claim
-
-    def rows() -> ScoredRows | None:
-        given = evidence.sided_rows(found)
-        if given is None:
-            return None
-        fine = None if given.fine is None else given.fine % whole.fine.bins.size
-        return replace(given, coarse=given.coarse % whole.coarse.bins.size, fine=fine)
-
-    return [whole], rows
+        return [found.others, found.own]
+    return [found.claim]
 
 
 def cell_sums(
@@ -198,12 +179,13 @@ def cell_sums(
 
 @dataclass(frozen=True, eq=False)
 class _Along:
-    """One target along one variable: its tables, laws and p-value."""
+    """One target along one variable: its tables, the laws of bins and finer cells, its p-value."""
 
     key: int
     profiles: list[Profile]
     law: GapLaw
     centered: GapLaw
+    finer: tuple[GapLaw, GapLaw] | None
     p_value: float
 
     @property
@@ -235,19 +217,25 @@ def _measured(
     ]
     flat = [one for each in seen for one in each]
     level, alpha, m = settings.level, 1 - settings.level, len(settings.keys)
-    errors = iter(LawErrors.of([one.law for one in flat]).measured(level))
-    sizes = LawErrors.of([one.centered for one in flat])
-    each = iter(sizes.measured(level))
+    errors = LawErrors.of([one.finer[0] if one.finer else one.law for one in flat])
+    sizes = LawErrors.of([one.finer[1] if one.finer else one.centered for one in flat])
+    every = iter(zip(flat, errors.measured(level), sizes.measured(level), strict=True))
     # Only lower limits pay for the choice of the target.
     lows = iter(sizes.low(1 - alpha / (m * n_variables)))
     highs = iter(sizes.high(1 - alpha / n_variables))
     for several in seen:
         p_value = _together(several)
         figures = []
-        for one in several:
+        for one, error, uneven in islice(every, len(several)):
             target = targets[one.key]
-            uneven = with_p(next(each), p_value if m == 1 else one.p_value, level)
-            row = TargetFigures(target.name, next(errors), uneven, next(lows), next(highs))
+            if one.finer:
+                bins = LawErrors.of([one.law]), LawErrors.of([one.centered])
+                error, uneven = (
+                    over_bins(figure, law.measured(level)[0])
+                    for figure, law in zip((error, uneven), bins, strict=True)
+                )
+            uneven = with_p(uneven, p_value if m == 1 else one.p_value, level)
+            row = TargetFigures(target.name, error, uneven, next(lows), next(highs))
             figures.append((row, one, target))
         # The evidence may be that of one class: another is not named for its size alone.
         clear = max(alpha / m, min(one.p_value for one in several))
@@ -265,22 +253,21 @@ def _order(
 
 
 def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along:
-    profiles, rows = sides_of(evidence, key, name)
-    first = profiles[0]
-    placed = None
-    if first.kind != "levels":
-        placed = np.ones(first.fine.bins.size, dtype=bool)
-        placed[-1] = not first.missing
-    coarse = [one.coarse for one in profiles]
-    p_value = cell_test(
+    profiles = sides_of(evidence, key, name)
+    coarse, fine = [one.coarse for one in profiles], [one.fine for one in profiles]
+    tested = calibration_test(
         coarse,
-        [one.fine for one in profiles],
-        placed,
-        None if evidence.grouped else rows(),
+        fine,
+        profiles[0].placed,
+        constant=True,
         shared=SHARED if len(evidence.classes) > 2 else 1,
         seed=random_state,
     )
-    return _Along(key, profiles, cell_law(coarse), cell_law(coarse, center=True), p_value)
+    finer = None
+    if tested.finer is not None:
+        finer = finer_law(fine, tested.finer), finer_law(fine, tested.finer, center=True)
+    laws = cell_law(coarse), cell_law(coarse, center=True)
+    return _Along(key, profiles, *laws, finer, tested.p_value)
 
 
 def _together(several: Sequence[_Along]) -> float:

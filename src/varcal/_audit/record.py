@@ -33,7 +33,7 @@ def figures_of(data: Mapping[str, Any]) -> dict[str, Any]:
     made = dict(data)
     for name, one in data.items():
         if name in ("error", "uneven", "by_score"):
-            known = {key: math.nan if x is None else x for key, x in one.items()}
+            known: dict[str, Any] = {key: math.nan if x is None else x for key, x in one.items()}
             made[name] = Measured(**known)
         elif name in ("table", "score"):
             made[name] = BinTable.from_dict(one)

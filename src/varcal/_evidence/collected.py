@@ -20,7 +20,6 @@ from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
 from varcal._evidence.sided import SidedProfile, correct_of, split
 from varcal._evidence.tally import Sums
-from varcal._inference.scored_rows import ScoredRows
 from varcal._input.calendar_parts import part_name
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._options import checked
@@ -211,10 +210,6 @@ class CollectedEvidence(Collected, Evidence):
         """Return the claim about a class along a variable, by predicted side."""
         return split(key, self._profile(key, (name,)))
 
-    def sided_rows(self, found: SidedProfile) -> ScoredRows | None:
-        """Return None: the rows are not available."""
-        return None
-
     def _profile(self, key: int, names: tuple[str, ...]) -> Profile:
         fine, coarse = self._table(key, names)
         kinds = {variable.name: variable.kind for variable in self.along}
@@ -256,10 +251,6 @@ class CollectedEvidence(Collected, Evidence):
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""
         return self.plan.date_notes
-
-    def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
-        """Return None: the rows are not available."""
-        return None
 
     def about(self, v: object) -> CollectedEvidence:
         """Return the statistics of some variables, or of the score alone (None)."""

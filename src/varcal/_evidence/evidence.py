@@ -12,7 +12,6 @@ from varcal._binning.stats import BinnedStats
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import BinOptions
 from varcal._evidence.sided import SidedProfile
-from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import audit_keys, claim_keys
 from varcal._input.variables import Kind
 
@@ -83,10 +82,6 @@ class Evidence(ABC):
         """Return the claim about a class along a variable, by predicted side."""
 
     @abstractmethod
-    def sided_rows(self, found: SidedProfile) -> ScoredRows | None:
-        """Return the rows behind a sided profile; None if there are many or only sums."""
-
-    @abstractmethod
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
 
@@ -110,10 +105,6 @@ class Evidence(ABC):
     @abstractmethod
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""
-
-    @abstractmethod
-    def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
-        """Return the rows behind a profile; None if there are many or only sums are available."""
 
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims of an event."""

@@ -13,10 +13,9 @@ from varcal._binning.stats import BinnedStats
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.evidence import SCORE, Along, Evidence
 from varcal._evidence.plan import MOST_FINE_CLASSES
-from varcal._evidence.profile import Profile, profile, rows_behind
+from varcal._evidence.profile import Profile, profile
 from varcal._evidence.question import ATOMS, N_BINS, N_FINE, BinOptions, Question
-from varcal._evidence.sided import SidedProfile, sided_profile, sided_rows_behind
-from varcal._inference.scored_rows import ScoredRows
+from varcal._evidence.sided import SidedProfile, sided_profile
 from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, Claim, claim_of
 from varcal._input.left_out import (
@@ -100,11 +99,6 @@ class InMemory(Evidence):
             n_fine=n_fine,
         )
 
-    def sided_rows(self, found: SidedProfile) -> ScoredRows | None:
-        """Return the rows behind a sided profile; None if there are many."""
-        variable = self._variable(found.key, found.name)
-        return sided_rows_behind(self.predictions, self._claim(found.key), variable, found)
-
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
         claim = self._claim(key)
@@ -156,11 +150,6 @@ class InMemory(Evidence):
             for variable in self.predictions.variables
         )
         return tuple(note for note in notes if note)
-
-    def rows(self, key: int, name: str | None, found: Profile) -> ScoredRows | None:
-        """Return the rows behind a profile; None if there are many."""
-        variable = self._variable(key, name)
-        return rows_behind(self.predictions, self._claim(key), variable, found)
 
     @cached_property
     def _joint_bins(self) -> Bins | None:

@@ -7,12 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._binning.bins import NumericBins, coarse_index
+from varcal._binning.bins import NumericBins
 from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.kernel_numpy import bin_rows
 from varcal._evidence.question import N_FINE, BinOptions
-from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
@@ -21,9 +20,6 @@ from varcal._smoothing.cells import Cells
 
 # The sums that `Cells` has as well.
 _CELL_FIELDS = tuple(name for name in Cells.__dataclass_fields__ if name in FIELDS)
-
-#: Up to this many rows, the rows are kept for simulations of sparse outcomes.
-MOST_ROWS = 20_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +43,15 @@ class Profile:
     def missing(self) -> bool:
         """Whether the last bin has the missing values."""
         return bool(getattr(self.fine.bins, "missing", False))
+
+    @property
+    def placed(self) -> Bools | None:
+        """Which fine cells are ordered along the variable; None for levels."""
+        if self.kind == "levels":
+            return None
+        placed = np.ones(self.fine.bins.size, dtype=bool)
+        placed[-1] = not self.missing
+        return placed
 
     def cells(self) -> Cells:
         """Return the cells with weight in the order of the variable, without missing values."""
@@ -95,14 +100,3 @@ def profile(
         fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets
     )
     return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
-
-
-def rows_behind(
-    predictions: Predictions, claim: Claim, variable: Variable, found: Profile
-) -> ScoredRows | None:
-    """Return the rows behind a profile, for simulated outcomes; None if there are many."""
-    if len(claim.score) > MOST_ROWS:
-        return None
-    index = found.fine.bins.index(variable)  # type: ignore[union-attr]
-    merged = coarse_index(found.fine.bins, found.coarse.bins)[index]
-    return ScoredRows(claim.score, merged, index, predictions.weight).ordered()

@@ -9,13 +9,11 @@ from operator import add
 
 import numpy as np
 
-from varcal._binning.bins import coarse_index
 from varcal._binning.choose import fine_bins
 from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._engines.kernel_numpy import bin_rows
-from varcal._evidence.profile import MOST_ROWS, Profile
+from varcal._evidence.profile import Profile
 from varcal._evidence.question import N_FINE, BinOptions
-from varcal._inference.scored_rows import ScoredRows
 from varcal._input.events import Claim, predicted
 from varcal._input.groups import buckets, sided_buckets
 from varcal._input.predictions import Predictions
@@ -112,23 +110,6 @@ def sided_profile(
     by_side = sided_buckets(predicted(predictions, key), *buckets(predictions.unit))
     stats = bin_rows(fine, [variable], claim.score, claim.hit, predictions.weight, *by_side)
     return split(key, Profile(variable.name, variable.kind, stats, stats.coarsen(coarse)))
-
-
-def sided_rows_behind(
-    predictions: Predictions, claim: Claim, variable: Variable, found: SidedProfile
-) -> ScoredRows | None:
-    """Return the rows behind a sided profile, with the cells of one side, then the other."""
-    if len(claim.score) > MOST_ROWS:
-        return None
-    fine, coarse = found.own.fine.bins, found.own.coarse.bins
-    index = fine.index(variable)  # type: ignore[union-attr]
-    side = predicted(predictions, found.key)
-    return ScoredRows(
-        claim.score,
-        coarse_index(fine, coarse)[index] + coarse.size * side,
-        index + fine.size * side,
-        predictions.weight,
-    ).ordered()
 
 
 def _turned(stats: BinnedStats) -> BinnedStats:

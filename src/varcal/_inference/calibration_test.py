@@ -1,95 +1,192 @@
-"""The test of whether the gap is zero along a variable, for independent rows."""
+"""The test of whether the gap is zero, or the same everywhere, along a variable."""
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import ArrayLike
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
 
-from varcal._arrays import Floats, Ints
+import numpy as np
+
+from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
+from varcal._binning.bins import coarse_index
+from varcal._binning.stats import BinnedStats
+from varcal._inference.cluster_test import cluster_test
 from varcal._inference.error_sums import ErrorSums
+from varcal._inference.finer_cells import finer_cells, merged_cells
+from varcal._inference.measured import error_sums_of
 from varcal._inference.multiplicity import cauchy
-from varcal._inference.quadratic_forms import quadratic_forms
-from varcal._inference.scored_rows import ScoredRows
-from varcal._inference.simulated_null import (
-    MOST_DRAWS,
-    draw_cells,
-    draw_hits,
-    draws_for,
-    is_sparse,
-    simulate,
-    tail_p,
+from varcal._inference.normal_scores import normal_sums, row_skewness, unit2_of
+from varcal._inference.quadratic_forms import (
+    Form,
+    chi_square_tail,
+    constant_gap_variance,
+    form_of,
+    legendre,
 )
 
-#: Hits are simulated only if the p-value from moments is below this.
-SIMULATE_BELOW = 0.2
+#: The weights of smooth trends, of bins, of finer cells (without them, those of bins), of bins with
+#: few events and, if it is part of the hypothesis, of the overall gap.
+TRENDS, BINS, FINER, SPARSE, OVERALL = 2.0, 1.2, 0.8, 0.6, 0.2
+#: A bin with a smaller variance, in events, is sparse.
+SPARSE_EVENTS = 5.0
+#: The level at which the gap changes within bins, so that finer cells measure the error.
+WITHIN = 0.1
+#: With a constant gap, the gap of a side counts as if this many rows without a gap were added.
+PRIOR_ROWS = 5.0
+
+
+@dataclass(frozen=True)
+class Tested:
+    """The result of a test.
+
+    Attributes
+    ----------
+    p_value : float
+        The p-value in (0, 1].
+    finer : array of int or None
+        The finer cell of each fine one, if the gap changes within the bins.
+    """
+
+    p_value: float
+    finer: Ints | None = None
 
 
 def calibration_test(
-    coarse: ErrorSums,
-    fine: ErrorSums | None = None,
+    coarse: Sequence[BinnedStats],
+    fine: Sequence[BinnedStats],
+    placed: Bools | None,
     *,
-    merge: Ints | None = None,
-    rows: ScoredRows | None = None,
-    placed: ArrayLike | None = None,
+    constant: bool = False,
+    shared: int = 1,
     seed: int = 0,
-) -> Floats:
-    r"""Return the p-value of "calibrated with respect to v".
+) -> Tested:
+    r"""Test "calibrated with respect to v", or "the gap is constant along v within each side".
 
-    The p-values of two tests are combined by their Cauchy mean: a chi-square test over the
-    coarse bins, :math:`Q_1 = \sum_b (\sum_b we)^2 / V_b`, which has power against any pattern,
-    and a score test on the Legendre polynomials 0, 1, 2 of the mid-rank of v over the fine
-    cells, which has more power against smooth patterns. Both statistics are compared with a
-    scaled chi-square distribution that has their exact mean and variance,
-    :math:`2 \operatorname{tr}(AV)^2 + \sum_i \kappa_i a_i^2`, where :math:`\kappa_i` is the
-    fourth cumulant of a Bernoulli row; this term matters if outcomes are sparse.
+    The weighted Cauchy mean combines the p-values of quadratic forms in the sums of w(h − s):
+
+    - a chi-square over the bins, :math:`\sum_b (\sum_b we)^2 / V_b`, against any pattern;
+    - the same over finer cells (`finer_cells`), against gaps that cancel inside bins;
+    - the same over the bins with few events alone, if there are others;
+    - a score test on the Legendre polynomials 0, 1, 2 of the mid-rank, against smooth trends;
+    - the overall gap.
+
+    Sums of bins count as normal scores (`normal_sums`), those of trends are corrected for their
+    skewness, and each form is compared with a scaled chi-square distribution that has its mean and
+    variance. So a bin with few rows or events neither rejects too often nor weakens the others.
+
+    A constant gap is that of each predicted side,
+    :math:`\mathrm{E}[h - s \mid v, \text{side}] = c_\text{side}`. With :math:`\phi = f -
+    \bar f_\text{side}` for functions f of v, the columns :math:`\phi` find errors that both sides
+    share, :math:`\pm\phi` with the sign of the side those that are opposite, and both together
+    each side by itself. With groups the sums of a group are one observation (`cluster_test`).
 
     Parameters
     ----------
-    coarse, fine : ErrorSums
-        Sums over the bins of v. Without ``fine`` (if v has no order) the second test is that of
-        the overall gap.
-    merge : array of int, optional
-        The coarse bin of each fine cell (for sums without leading axes). If it is given, hits are
-        simulated if some bin is sparse and the p-value is below `SIMULATE_BELOW`. The result is
-        then the rank of the p-value among those of the simulated hits.
-    rows : ScoredRows, optional
-        The rows behind the sums. If there are at most 10,000 of them, hits are simulated by row,
-        and otherwise by cell.
-    placed : array of bool, optional
-        Which fine cells are ordered along v (the cell of missing values is not).
+    coarse, fine : sequences of BinnedStats
+        The tables of each side (one, if the gap is not constant) over bins and over fine cells.
+    placed : array of bool or None
+        Which fine cells are ordered along v; None if v has no order.
+    constant : bool
+        Whether a gap that is constant within each side is part of the hypothesis.
+    shared : int
+        How many times the forms of errors that both sides share count among the others.
     seed : int
-        Seed of the simulated hits.
-
-    Returns
-    -------
-    array
-        p-values in (0, 1], with the leading shape of the sums.
+        Seed of random signs of groups.
 
     References
     ----------
     Liu and Xie (2020), "Cauchy combination test", JASA 115.
-
-    Examples
-    --------
-    >>> rng = np.random.default_rng(0)
-    >>> v, s = rng.random(2000), rng.uniform(0.2, 0.8, 2000)
-    >>> h = rng.random(2000) < s + 0.2 * (v - 0.5)
-    >>> cells = ErrorSums.from_rows((10 * v).astype(int), s, h, n_bins=10)
-    >>> bool(calibration_test(cells, cells) < 1e-4)
-    True
     """
-    forms = quadratic_forms(coarse, fine, placed=placed)
-    sums = [coarse.error, coarse.error if fine is None else fine.error]
-    p = cauchy([form.p_value(we) for form, we in zip(forms, sums, strict=True)])
-    if p.ndim or p >= SIMULATE_BELOW or not is_sparse(coarse):
-        return p
-    draws = 0 if rows is None else draws_for(rows)
-    if rows is not None and draws:
-        null = simulate(rows, forms, draw_hits(rows.score, draws, seed))
-    elif merge is not None:
-        we = draw_cells(coarse if fine is None else fine, MOST_DRAWS, seed)
-        bins = np.stack([we[:, merge == b].sum(1) for b in range(coarse.n.shape[-1])], axis=1)
-        null = cauchy([form.p_value(x) for form, x in zip(forms, (bins, we), strict=False)])
-    else:
-        return p
-    return np.asarray(tail_p(-np.log(p), -np.log(null)))
+    if coarse[0].sums.shape[1] > 1:
+        return Tested(cluster_test(coarse, fine, placed, constant=constant, seed=seed))
+    bins, cells = error_sums_of(coarse), error_sums_of(fine)
+    gap = np.zeros((len(bins.n), 1))
+    if constant:  # a row with most of the weight counts as one row
+        counted = bins.effective_rows
+        gap[:, 0] = ratio_or_zero((counted * bins.gap).sum(-1), counted.sum(-1) + PRIOR_ROWS)
+    sums = _normal(bins, gap, constant)
+    over_bins = _over_cells(bins, sums, constant)
+    found = [(over_bins, BINS + FINER)]
+    finer = None
+    if placed is not None:
+        found.append((_over_trends(cells, legendre(cells.weight.sum(0), placed), constant), TRENDS))
+        finer = finer_cells(cells, coarse_index(fine[0].bins, coarse[0].bins), placed)
+    if finer is not None:
+        parts = merged_cells(cells, finer)
+        over_finer = _over_cells(parts, _normal(parts, gap, constant), constant)
+        found[0] = (over_bins, BINS)
+        found.append((over_finer, FINER))
+        if _within(over_bins, over_finer) >= WITHIN:
+            finer = None
+    sparse = _sparse(bins)
+    if sparse.any() and not sparse[bins.n.sum(0) > 0].all():
+        found.append((_over_cells(bins, sums, constant, sparse), SPARSE))
+    if not constant:
+        ones = np.ones((bins.n.shape[-1], 1))
+        found.append(
+            (_over_trends(bins, ones, constant), OVERALL if placed is not None else TRENDS)
+        )
+    p_values, weights = [], []
+    for (forms, sums), weight in found:
+        p_values += [form.p_value(sums) for form in forms]
+        weights += [weight * shared, *[weight] * (len(forms) - 1)]
+    return Tested(float(cauchy(p_values, weights)), finer)
+
+
+def _sparse(bins: ErrorSums) -> Bools:
+    """Return the bins whose rows, of both sides, vary by few events."""
+    events = ratio_or_zero(bins.null2.sum(0), unit2_of(bins).max(0))
+    return np.asarray((events < SPARSE_EVENTS) & (bins.n.sum(0) > 0))
+
+
+def _normal(cells: ErrorSums, gap: Floats, constant: bool) -> tuple[Floats, ...]:
+    """Return the sums of cells as normal scores, with their scale, variance and cumulant."""
+    v = constant_gap_variance(cells) if constant else cells.null2
+    return tuple(each.ravel() for each in normal_sums(cells, v, gap))
+
+
+def _over_cells(
+    cells: ErrorSums,
+    normal: tuple[Floats, ...],
+    constant: bool,
+    chosen: Bools | slice = slice(None),
+) -> tuple[list[Form], Floats]:
+    """Return the forms over the indicators of chosen cells, and the sums of all cells."""
+    sums, scale, v, fourth = normal
+    columns = _columns(np.eye(cells.n.shape[-1])[:, chosen], cells, constant)
+    return [form_of(one, scale, v, np.zeros_like(v), fourth) for one in columns], sums
+
+
+def _over_trends(cells: ErrorSums, functions: Floats, constant: bool) -> tuple[list[Form], Floats]:
+    """Return the forms over smooth functions of fine cells, and the sums of errors."""
+    v = cells.null2
+    if constant:
+        v = constant_gap_variance(cells, cells.effective_rows.sum(-1, keepdims=True))
+        functions = functions[:, 1:]
+    gap = (cells.share * cells.gap).sum(-1, keepdims=True) if constant else np.zeros(())
+    third = row_skewness(cells, gap) * v * np.sqrt(unit2_of(cells))
+    v, third = v.ravel(), third.ravel()
+    columns = _columns(functions, cells, constant)
+    return [form_of(one, v, v, third, np.zeros_like(v)) for one in columns], cells.error.ravel()
+
+
+def _columns(functions: Floats, cells: ErrorSums, constant: bool) -> list[Floats]:
+    """Return functions of cells for errors that sides share, for opposite ones, and for both."""
+    sides = len(cells.n)
+    phi = np.broadcast_to(functions, (sides, *functions.shape))
+    if constant:
+        phi = phi - (cells.share @ functions)[:, None, :]
+    signs = np.array([[1.0, 1.0], [-1.0, 1.0]]) if sides == 2 else np.ones((1, sides))
+    found = [(sign[:, None, None] * phi).reshape(-1, functions.shape[1]) for sign in signs]
+    return found + [np.hstack(pair) for pair in combinations(found, 2)]
+
+
+def _within(bins: tuple[list[Form], Floats], finer: tuple[list[Form], Floats]) -> float:
+    """Return the p-value of "the gap is the same everywhere within each bin"."""
+    rough, fine = bins[0][-1], finer[0][-1]
+    return chi_square_tail(
+        fine.value(finer[1]) - rough.value(bins[1]),
+        fine.mean - rough.mean,
+        fine.variance - rough.variance,
+    )

@@ -7,14 +7,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from varcal._arrays import Floats, ratio_or_zero
+from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._binning.bins import NumericBins
 from varcal._binning.stats import PRIOR_ROWS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.error_sums import ErrorSums
+from varcal._inference.finer_cells import merged_cells
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import error_sums, error_sums_by_bucket
-from varcal._inference.quadratic_forms import constant_gap_moments
+from varcal._inference.quadratic_forms import constant_gap_variance
 
 
 def cell_law(tables: Sequence[BinnedStats], *, center: bool = False) -> GapLaw:
@@ -51,7 +52,7 @@ def law_of_sides(
     law = GapLaw.from_cells(cells)
     if not center:
         return law
-    null = np.concatenate([constant_gap_moments(part)[0] for part in parts])
+    null = np.concatenate([constant_gap_variance(part) for part in parts])
     spread = (cells.n * cells.scatter() + PRIOR_ROWS * null) / (cells.n + PRIOR_ROWS - 1)
     return GapLaw(
         gap=law.gap,
@@ -61,6 +62,12 @@ def law_of_sides(
         share_cov=law.share_cov,
         ordered=ordered,
     ).center(sides)
+
+
+def finer_law(fine: Sequence[BinnedStats], cells: Ints, *, center: bool = False) -> GapLaw:
+    """Return the law of the gaps of finer cells, from tables of fine ones and their numbers."""
+    parts = [merged_cells(error_sums(stats), cells) for stats in fine]
+    return law_of_sides(parts, center=center, ordered=True)
 
 
 def _joined(parts: Sequence[ErrorSums]) -> ErrorSums:

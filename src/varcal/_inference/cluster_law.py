@@ -8,7 +8,7 @@ from varcal._arrays import Floats, ratio_or_zero
 from varcal._binning.stats import PRIOR_ROWS
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, root_diagonal
-from varcal._inference.quadratic_forms import constant_gap_moments
+from varcal._inference.quadratic_forms import constant_gap_variance
 from varcal.exceptions import InputError
 
 #: In a bin's variance, the variance that is pooled over bins counts like this many groups.
@@ -43,7 +43,7 @@ def cluster_law(groups: ErrorSums, *, center: bool = False, sides: int = 1) -> G
     rows = GapLaw.from_cells(total)
     null_of_rows = rows.null_cov
     if center:
-        null_of_rows = np.diag(ratio_or_zero(constant_gap_moments(total)[0], total.weight**2))
+        null_of_rows = np.diag(ratio_or_zero(constant_gap_variance(total), total.weight**2))
     weight, part = groups.weight, ratio_or_zero(groups.weight, total.weight)
     concentration = (part**2).sum(0)
     many = ratio_or_zero(np.ones(()), concentration)

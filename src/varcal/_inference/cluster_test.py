@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import fdtrc
 
-from varcal._arrays import Bools, Floats, Ints
+from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._binning.stats import BinnedStats
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import legendre
@@ -36,15 +36,16 @@ TINY = 1e-300
 
 
 def cluster_test(
-    coarse: BinnedStats,
-    fine: BinnedStats,
+    coarse: Sequence[BinnedStats],
+    fine: Sequence[BinnedStats],
     placed: Bools | None,
     *,
+    constant: bool = False,
     seed: int = 0,
 ) -> float:
-    r"""Return the p-value of "calibrated with respect to v" for rows in groups.
+    r"""Return the p-value of the hypothesis of `calibration_test` for rows in groups.
 
-    Two Hotelling tests on the sums of the groups, over the bins and on the Legendre polynomials
+    Hotelling tests on the sums of the groups, over the bins and on the Legendre polynomials
     0, 1, 2 of the rank of v, are combined by the Cauchy mean. The sums of a group are one
     observation, so that the rows of a group may depend on each other in any way. With k terms
     and G groups (or buckets of groups), :math:`T^2 (G - k) / (k (G - 1))` is compared with
@@ -53,16 +54,20 @@ def cluster_test(
 
     Parameters
     ----------
-    coarse, fine : BinnedStats
-        Tables by bucket of groups.
+    coarse, fine : sequences of BinnedStats
+        Tables of each predicted side, by bucket of groups.
     placed : array of bool or None
         Which fine cells are ordered along v; None if v has no order.
+    constant : bool
+        Whether a gap that is constant within each side is part of the hypothesis.
     seed : int
         Seed of the random signs.
     """
-    parts = [_contributions(coarse, None)]
-    if placed is not None:
-        parts.append(_contributions(fine, placed))
+    parts = []
+    for sign in ([1.0, 1.0], [-1.0, 1.0])[: len(coarse)]:
+        parts.append(_contributions(coarse, sign, None, constant))
+        if placed is not None:
+            parts.append(_contributions(fine, sign, placed, constant))
     return hotelling_test(parts, seed)
 
 
@@ -100,15 +105,27 @@ def enough_groups(stats: BinnedStats) -> bool:
     return n_groups(stats) >= LEAST_GROUPS
 
 
-def _contributions(stats: BinnedStats, placed: Bools | None) -> Floats:
+def _contributions(
+    tables: Sequence[BinnedStats], signs: Sequence[float], placed: Bools | None, constant: bool
+) -> Floats:
     """Return the sums of w(h − s) of each group for the terms of a test, shape (G, k)."""
-    weight = stats.field("weight")
-    error = stats.field("hit") - stats.field("score")
-    total = weight.sum(axis=0)
-    terms = np.eye(len(total))[:, by_weight(total)]
-    if placed is not None:
-        terms = legendre(total, placed)
-    return (error @ independent(terms, total))[weight.sum(axis=1) > 0]
+    total = np.stack([stats.total("weight") for stats in tables])
+    everywhere = total.sum(axis=0)
+    if placed is None:
+        filled = by_weight(everywhere)
+        functions = np.eye(len(everywhere))[:, filled[: len(filled) - constant]]
+    else:
+        functions = legendre(everywhere, placed)[:, int(constant) :]
+    means = ratio_or_zero(total @ functions, total.sum(axis=-1, keepdims=True)) * constant
+    keep = independent(np.concatenate([functions - mean for mean in means]), total.ravel())
+    sums, by_group = np.zeros(()), np.zeros(())
+    for stats, sign, part in zip(tables, signs, np.split(keep, len(tables)), strict=False):
+        weight = stats.field("weight")
+        error = stats.field("hit") - stats.field("score")
+        mean = float(ratio_or_zero(error.sum(), np.asarray(weight.sum()))) * constant
+        sums = sums + sign * ((error - weight * mean) @ part)
+        by_group = by_group + weight.sum(axis=1)
+    return np.asarray(sums)[np.asarray(by_group) > 0]
 
 
 def by_weight(total: Floats) -> Ints:

@@ -17,7 +17,7 @@ from varcal._arrays import Floats, ratio_or_zero
 from varcal._binning.stats import PRIOR_ROWS
 from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.multiplicity import two_sided_quantile
-from varcal._inference.quadratic_forms import constant_gap_moments
+from varcal._inference.quadratic_forms import constant_gap_variance
 
 #: A gap this many standard errors from 0 practically never has the other sign by chance.
 NEVER_FOLDS = 8.0
@@ -78,7 +78,7 @@ class GapLaw:
         :math:`[n_b \sum_b w^2 (e - \bar e_b)^2 + 5 V_b] / ((n_b + 4) W_b^2)`. Shares vary as those
         of a multinomial distribution with the effective number of rows.
         """
-        null = constant_gap_moments(cells)[0] if center else cells.null2
+        null = constant_gap_variance(cells) if center else cells.null2
         spread = (cells.n * cells.scatter() + PRIOR_ROWS * null) / (cells.n + PRIOR_ROWS - 1)
         share = cells.share
         share_cov = _diagonal(share) - share[..., :, None] * share[..., None, :]

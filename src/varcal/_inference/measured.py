@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeVar
 
@@ -41,6 +41,9 @@ class Measured:
     noise_floor, noise_high : float
         Mean and 95 % quantile of the plug-in value of a perfect model with the same number of
         rows.
+    within : bool
+        Whether the gap also changes within bins: debiased value and interval are then over finer
+        cells, the plug-in value and the noise floor over the bins.
     """
 
     value: float
@@ -50,25 +53,12 @@ class Measured:
     p_value: float
     noise_floor: float
     noise_high: float
+    within: bool = False
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
         if any(abs(figure) > 1e3 for figure in vars(self).values()):
             raise ValueError("a figure is too large for an error")
-
-
-def measure(stats: BinnedStats, level: float) -> Measured:
-    """Measure the mean absolute gap over bins."""
-    return measure_all([stats], level)[0]
-
-
-def measure_all(tables: Sequence[BinnedStats], level: float) -> list[Measured]:
-    """Measure many tables at once: those with equally many bins share one computation."""
-    found: list[Measured | None] = [None] * len(tables)
-    for places, law in _stacked_laws(tables):
-        for place, one in zip(places, _measured(law, level, debiased(law)), strict=True):
-            found[place] = one
-    return [one for one in found if one is not None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,20 +114,24 @@ class LawErrors:
         return [by_place[place] for place in range(len(places))]
 
 
-def measure_classes(tables: Sequence[BinnedStats], level: float) -> Measured:
-    """Measure the mean over classes of the mean absolute gap, from one table per class.
+def measure_classes(laws: Sequence[GapLaw], level: float, *, same_bins: bool) -> Measured:
+    """Measure the mean over classes of the mean absolute gap, from one law per class.
 
     With very many classes the ends of the interval are means over classes, which is conservative.
     """
-    if len(tables) == 1:
-        return measure(tables[0], level)
-    if sum(stats.bins.size for stats in tables) > MOST_CELLS:
-        parts = measure_all(tables, level)
-        names = [field.name for field in fields(Measured)]
-        return Measured(*(float(np.mean([getattr(x, name) for x in parts])) for name in names))
-    same_bins = all(stats.bins == tables[0].bins for stats in tables)
-    law = GapLaw.of_classes([gap_law(stats) for stats in tables], same_bins=same_bins)
-    return LawErrors.of([law]).measured(level)[0]
+    errors = LawErrors.of(laws)
+    if len(laws) > 1 and sum(law.gap.shape[-1] for law in laws) > MOST_CELLS:
+        parts = np.array([list(vars(one).values()) for one in errors.measured(level)])
+        return Measured(*parts.mean(axis=0).tolist()[:-1])
+    if len(laws) > 1:
+        errors = LawErrors.of([GapLaw.of_classes(laws, same_bins=same_bins)])
+    return errors.measured(level)[0]
+
+
+def over_bins(finer: Measured, bins: Measured) -> Measured:
+    """Return an error over finer cells with the plug-in value and noise floor of the bins."""
+    middle = max(finer.debiased, bins.debiased)
+    return replace(bins, debiased=middle, low=finer.low, high=max(finer.high, middle), within=True)
 
 
 def _measured(law: GapLaw, level: float, middle: Floats) -> list[Measured]:
@@ -147,24 +141,6 @@ def _measured(law: GapLaw, level: float, middle: Floats) -> list[Measured]:
         Measured(value, best, start, end, math.nan, floor, floor_high)
         for value, best, start, end, floor, floor_high in np.stack(columns, axis=-1).tolist()
     ]
-
-
-def _stacked_laws(tables: Sequence[BinnedStats]) -> Iterator[tuple[list[int], GapLaw]]:
-    """Yield the laws of tables with equally many bins as one, and which tables they are.
-
-    Tables by group come one by one: each has its own degrees of freedom.
-    """
-    alike: dict[int, list[int]] = {}
-    for place, stats in enumerate(tables):
-        alike.setdefault(stats.bins.size, []).append(place)
-    for places in alike.values():
-        chosen = [tables[place] for place in places]
-        if chosen[0].sums.shape[1] == 1:
-            sums = np.concatenate([stats.sums for stats in chosen], axis=1)
-            yield places, GapLaw.from_cells(_sums(sums))
-        else:
-            for place, stats in zip(places, chosen, strict=True):
-                yield [place], GapLaw.stack([gap_law(stats)])
 
 
 def gap_law(stats: BinnedStats) -> GapLaw:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -42,16 +43,16 @@ def benjamini_hochberg(p: ArrayLike) -> Floats:
     return adjusted
 
 
-def cauchy(p_values: list[Floats]) -> Floats:
+def cauchy(p_values: Sequence[ArrayLike], weights: Sequence[float] | None = None) -> Floats:
     r"""Combine p-values, which may be dependent, by the mean of :math:`\cot(\pi p)`.
 
     p-values above 0.99 are replaced by 0.99, because one near 1 would outweigh all others.
 
-    >>> float(np.round(cauchy([np.array(0.01), np.array(0.5)]), 4))
+    >>> float(np.round(cauchy([0.01, 0.5]), 4))
     0.02
     """
     p = np.stack(np.broadcast_arrays(*p_values))
-    mean = (1 / np.tan(np.pi * np.clip(p, 1e-300, MOST_P))).mean(0)
+    mean = np.average(1 / np.tan(np.pi * np.clip(p, 1e-300, MOST_P)), axis=0, weights=weights)
     # The arc cotangent; from 1 / mean if that keeps the digits of small p-values.
     small = np.arctan(1 / np.maximum(mean, 1.0)) / np.pi
     combined = np.where(mean > 1, small, 0.5 - np.arctan(mean) / np.pi)

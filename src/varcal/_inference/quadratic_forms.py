@@ -1,4 +1,4 @@
-"""The quadratic forms of the calibration test, with their moments under the null."""
+"""Quadratic forms in sums of errors, with their moments under the hypothesis."""
 
 from __future__ import annotations
 
@@ -10,12 +10,10 @@ from scipy.special import chdtrc
 
 from varcal._arrays import Floats, ratio_or_zero
 from varcal._inference.error_sums import ErrorSums
+from varcal._inference.normal_scores import LEAST_P, normalized
 
-#: Variance added to each bin, in mean squared weights of a row, so that scores near 0 or 1, whose
-#: variance is almost 0, cannot dominate.
-PRIOR = 0.5
-#: The variance of a form is at least this part of its mean.
-LEAST_VARIANCE = 0.02
+#: The variance of a form is at least this part of its mean: that of a chi-square.
+LEAST_VARIANCE = 2.0
 #: The variance of a cell with a constant gap is at least this part of its variance without a gap.
 LEAST_MODEL = 0.1
 #: Weight of the model of a constant gap against the observed scatter, as a number of rows times
@@ -28,70 +26,69 @@ DEPENDENT = 1e-9
 
 @dataclass(frozen=True)
 class Form:
-    """A quadratic form in the sums of ``we``, with its null mean and variance.
+    """A quadratic form in sums of errors, with its mean and variance under the hypothesis.
 
     Parameters
     ----------
-    loading : array, (..., cells, terms)
-        The form is the sum of squares of ``we @ loading``.
-    mean, variance : array
-        Its moments.
+    loading : array, (cells, terms)
+        The form is the sum of squares of ``sums @ loading``.
+    spread, skew : array, (terms,)
+        Standard deviation and skewness of the terms, which count as normal scores.
+    mean, variance : float
+        The moments of the form.
     """
 
     loading: Floats
-    mean: Floats
-    variance: Floats
+    spread: Floats
+    skew: Floats
+    mean: float
+    variance: float
 
-    def value(self, we: Floats) -> Floats:
+    def value(self, sums: Floats) -> float:
         """Evaluate the form."""
-        return np.asarray((np.einsum("...c,...ck->...k", we, self.loading) ** 2).sum(-1))
+        terms = ratio_or_zero(sums @ self.loading, self.spread)
+        return float((self.spread**2 * normalized(terms, self.skew) ** 2).sum())
 
-    def p_value(self, we: Floats) -> Floats:
+    def p_value(self, sums: Floats) -> float:
         """Return the p-value of the form for the given sums."""
-        return self.tail(self.value(we))
-
-    def tail(self, value: Floats) -> Floats:
-        """Return the tail of the scaled chi-square with this mean and variance at a value."""
-        ratio = 2 * ratio_or_zero(self.mean, self.variance)
-        p = chdtrc(np.maximum(ratio * self.mean, 1e-9), ratio * value)
-        return np.asarray(np.where(self.mean > 0, np.maximum(p, 1e-300), 1.0))
+        return chi_square_tail(self.value(sums), self.mean, self.variance)
 
 
-def form_of(loading: Floats, v: Floats, k: Floats) -> Form:
-    """Return a form with its null moments, from the variance and fourth cumulant of each cell."""
-    gram = np.swapaxes(loading * v[..., None], -1, -2) @ loading
-    variance = 2 * (gram**2).sum((-1, -2)) + (k * (loading**2).sum(-1) ** 2).sum(-1)
-    mean = np.trace(gram, axis1=-2, axis2=-1)
-    return Form(loading, mean, np.maximum(variance, LEAST_VARIANCE * mean))
+def chi_square_tail(value: float, mean: float, variance: float) -> float:
+    """Return the tail of the scaled chi-square with this mean and variance at a value."""
+    if not mean > 0:
+        return 1.0
+    ratio = 2 * mean / max(variance, LEAST_VARIANCE * mean)
+    return max(float(chdtrc(ratio * mean, max(ratio * value, 0.0))), LEAST_P)
 
 
-def quadratic_forms(
-    coarse: ErrorSums, fine: ErrorSums | None = None, *, placed: ArrayLike | None = None
-) -> list[Form]:
-    """Return the two forms of the tests of :func:`calibration_test`."""
-    prior = PRIOR * ratio_or_zero(coarse.weight2, coarse.n)
-    root = np.sqrt(ratio_or_zero(np.ones(()), coarse.null2 + prior))
-    loading = root[..., None] * np.eye(root.shape[-1])
-    cells = coarse if fine is None else fine
-    functions = np.ones((*cells.n.shape, 1)) if fine is None else legendre(cells.weight, placed)
-    total = cells.null2 + PRIOR * ratio_or_zero(cells.weight2, cells.n.sum(-1, keepdims=True))
-    return [
-        form_of(loading, coarse.null2, coarse.fourth),
-        form_of(_orthonormal(functions, total), cells.null2, cells.fourth),
-    ]
+def form_of(columns: Floats, scale: Floats, v: Floats, third: Floats, fourth: Floats) -> Form:
+    """Return the form of the span of columns, from the cumulants of the sums of cells.
+
+    Parameters
+    ----------
+    columns : array, (cells, k)
+        Functions of the cells.
+    scale : array, (cells,)
+        The variances under which the terms are orthonormal.
+    v, third, fourth : array, (cells,)
+        The second, third and fourth cumulants.
+    """
+    loading = orthonormal_span(columns, scale)
+    gram = (loading * v[:, None]).T @ loading
+    variance = 2 * (gram**2).sum() + (fourth * (loading**2).sum(-1) ** 2).sum()
+    spread = np.sqrt(np.diagonal(gram))
+    skew = ratio_or_zero(third @ loading**3, spread**3)
+    return Form(loading, spread, skew, float(gram.trace()), float(variance))
 
 
-def _orthonormal(functions: Floats, v: Floats) -> Floats:
-    """Orthonormalize functions of the cell (last axis) under the weights v."""
-    columns: list[Floats] = []
-    for j in range(functions.shape[-1]):
-        f = functions[..., j]
-        size = (f**2 * v).sum(-1, keepdims=True)
-        for column in columns:
-            f = f - column * (f * column * v).sum(-1, keepdims=True)
-        norm = (f**2 * v).sum(-1, keepdims=True)
-        columns.append(ratio_or_zero(f, np.sqrt(norm)) * (norm > DEPENDENT * size))
-    return np.stack(columns, -1)
+def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
+    """Return columns of the same span that are orthonormal under weights; dependent ones drop."""
+    norm = np.sqrt((columns**2 * weight[:, None]).sum(0))
+    columns = columns[:, norm > 0] / norm[norm > 0]
+    size, turn = np.linalg.eigh(columns.T @ (weight[:, None] * columns))
+    keep = size > DEPENDENT * max(size.max(initial=0.0), 1.0)
+    return np.asarray(columns @ (turn[:, keep] / np.sqrt(size[keep])))
 
 
 def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
@@ -106,8 +103,8 @@ def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
     return np.stack([np.ones_like(x), x * mask, (1.5 * x**2 - 0.5) * mask], -1)
 
 
-def constant_gap_moments(cells: ErrorSums, evidence: Floats | None = None) -> tuple[Floats, Floats]:
-    r"""Return the variance and fourth cumulant of each cell's ``we`` if the gap is constant.
+def constant_gap_variance(cells: ErrorSums, evidence: Floats | None = None) -> Floats:
+    r"""Return the variance of each cell's ``we`` if the gap is constant.
 
     With a constant gap g the hits are approximately Bernoulli(s − g) with the variance
     :math:`s(1 - s) + g(2s - 1) - g^2`. This model also suits scores that are mostly near 1, for
@@ -135,6 +132,4 @@ def constant_gap_moments(cells: ErrorSums, evidence: Floats | None = None) -> tu
     per_row = ratio_or_zero(observed, total)
     evidence = rows if evidence is None else evidence
     weight = ratio_or_zero(evidence * per_row, evidence * per_row + MODEL_ROWS)
-    v = weight * scatter + (1 - weight) * model
-    x = np.minimum(ratio_or_zero(v, cells.weight2), 0.25)
-    return v, ratio_or_zero(cells.weight2**2, rows) * x * (1 - 6 * x)
+    return np.asarray(weight * scatter + (1 - weight) * model)

@@ -13,7 +13,7 @@ from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._inference.cluster_test import enough_groups
-from varcal._inference.measured import Measured, measure
+from varcal._inference.measured import LawErrors, Measured, gap_law
 from varcal._input.variables import Variable
 from varcal._measures.curve_result import SERIES, Curve
 from varcal._measures.estimate import Estimate, measure_and_test
@@ -175,9 +175,9 @@ def curve(
             argument="v",
         )
     if evidence.grouped and not enough_groups(found.coarse):
-        vece = measure(found.coarse, level)
+        vece = LawErrors.of([gap_law(found.coarse)]).measured(level)[0]
     else:
-        vece = measure_and_test(evidence, key, name, found, level=level)
+        vece = measure_and_test(found, level=level)
     return curve_of(
         found,
         event,

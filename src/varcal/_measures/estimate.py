@@ -9,29 +9,27 @@ from typing import Any
 
 import numpy as np
 
-from varcal._binning.bins import coarse_index
 from varcal._binning.stats import BinnedStats
 from varcal._evidence.evidence import SCORE, Evidence
 from varcal._evidence.gather import gather
 from varcal._evidence.profile import Profile
 from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
-from varcal._inference.calibration_test import calibration_test
+from varcal._inference.calibration_test import Tested, calibration_test
+from varcal._inference.cell_law import finer_law
 from varcal._inference.cluster_law import checked_groups
-from varcal._inference.cluster_test import cluster_test
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import (
+    LawErrors,
     Measured,
     error_sums,
     gap_law,
-    measure,
-    measure_all,
     measure_classes,
+    over_bins,
     with_p,
     with_p_of_classes,
 )
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable
-from varcal._inference.scored_rows import ScoredRows
 from varcal._options import checked
 from varcal._text.html_tables import html_table
 from varcal._text.numbers import level_text, p_text
@@ -225,17 +223,22 @@ def estimate_of(
     random_state: int = 0,
 ) -> Estimate:
     """Return the estimate from evidence, for `estimate` and `reliability`."""
-    tables, p_values = [], []
+    tables, bins, cells, p_values = [], [], [], []
     name = evidence.along[0].name if evidence.along else None
     for key in evidence.keys(event, pos_label):
         found = evidence.profile(key, name)
+        tested = profile_test(found, random_state=random_state)
         tables.append(found.coarse)
-        rows = evidence.rows(key, name, found)
-        p_values.append(
-            profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
-        )
-    classes = measure_all(tables, 1 - (1 - level) / len(tables))
-    mean = with_p_of_classes(measure_classes(tables, level), classes, p_values, level)
+        bins.append(gap_law(found.coarse))
+        cells.append(bins[-1] if tested.finer is None else finer_law([found.fine], tested.finer))
+        p_values.append(tested.p_value)
+    same_bins = all(stats.bins == tables[0].bins for stats in tables)
+    mean = measure_classes(bins, level, same_bins=same_bins)
+    if any(finer is not law for finer, law in zip(cells, bins, strict=True)):
+        finer = measure_classes(cells, level, same_bins=False)
+        mean = over_bins(finer, mean)
+    classes = LawErrors.of(cells).measured(1 - (1 - level) / len(tables))
+    mean = with_p_of_classes(mean, classes, p_values, level)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
         variable=SCORE if name is None else name,
@@ -257,20 +260,14 @@ def estimate_of(
     )
 
 
-def measure_and_test(
-    evidence: Evidence,
-    key: int,
-    name: str | None,
-    found: Profile,
-    *,
-    level: float,
-    random_state: int = 0,
-) -> Measured:
+def measure_and_test(found: Profile, *, level: float, random_state: int = 0) -> Measured:
     """Return the error of a profile with its p-value and an interval that agrees with it."""
-    measured = measure(found.coarse, level)
-    rows = evidence.rows(key, name, found)
-    p_value = profile_test(found, rows, grouped=evidence.grouped, random_state=random_state)
-    return with_p(measured, p_value, level)
+    tested = profile_test(found, random_state=random_state)
+    (measured,) = LawErrors.of([gap_law(found.coarse)]).measured(level)
+    if tested.finer is not None:
+        (finer,) = LawErrors.of([finer_law([found.fine], tested.finer)]).measured(level)
+        measured = over_bins(finer, measured)
+    return with_p(measured, tested.p_value, level)
 
 
 def detectable_of(stats: BinnedStats, level: float) -> float:
@@ -278,30 +275,9 @@ def detectable_of(stats: BinnedStats, level: float) -> float:
     return float(minimum_detectable(gap_law(stats), level=1 - level))
 
 
-def profile_test(
-    found: Profile,
-    rows: ScoredRows | None,
-    *,
-    grouped: bool,
-    random_state: int = 0,
-) -> float:
+def profile_test(found: Profile, *, random_state: int = 0) -> Tested:
     """Test that the gap is 0 along a variable."""
-    coarse, fine = error_sums(found.coarse), error_sums(found.fine)
-    placed = np.ones(found.fine.bins.size, dtype=bool)
-    placed[-1] = not found.missing
-    ordered = fine if found.kind != "levels" else None
-    if grouped:
-        order = None if found.kind == "levels" else placed
-        return cluster_test(found.coarse, found.fine, order, seed=random_state)
-    p = calibration_test(
-        coarse,
-        ordered,
-        merge=coarse_index(found.fine.bins, found.coarse.bins),
-        rows=rows,
-        placed=placed,
-        seed=random_state,
-    )
-    return float(p)
+    return calibration_test([found.coarse], [found.fine], found.placed, seed=random_state)
 
 
 @dataclass(frozen=True)
