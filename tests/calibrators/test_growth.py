@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load
-from varcal._export._sql import sql_export
+from varcal._export import sql_export
 from varcal.exceptions import InputError
 
 

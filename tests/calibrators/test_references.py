@@ -269,7 +269,7 @@ def test_dirichlet_with_two_classes_and_no_penalty_is_beta(cancer):
 def test_many_classes_take_the_iterative_solver_to_the_same_optimum(digits, monkeypatch):
     _, _, y, p = digits
     dense = DirichletCalibrator().fit(p, y)
-    monkeypatch.setattr("varcal.calibrators._solvers.softmax.DENSE_PARAMETERS", 0)
+    monkeypatch.setattr("varcal.calibrators.softmax.DENSE_PARAMETERS", 0)
     iterative = DirichletCalibrator().fit(p, y)
     assert iterative.coef_ == pytest.approx(dense.coef_, abs=1e-6)
     assert iterative.predict_proba(p) == pytest.approx(dense.predict_proba(p), abs=1e-8)

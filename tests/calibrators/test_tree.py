@@ -7,7 +7,7 @@ from scipy.special import expit, logit
 from sklearn.tree import DecisionTreeClassifier
 
 from varcal.calibrators import BetaCalibrator, IsotonicCalibrator, TreeCalibrator
-from varcal.calibrators._by_variable.partition import Leaf, Split, grow, leaves, route
+from varcal.calibrators.partition import Leaf, Split, grow, leaves, route
 from varcal.exceptions import InputError, VarcalWarning
 
 

@@ -9,7 +9,7 @@ import varcal as vc
 from cases.calibrators import binary, every, fitted, many
 from cases.exports import PLAIN_SEX, awkward, small
 from varcal._export._sql._query import write_query
-from varcal._export._sql.dialects import DIALECTS
+from varcal._export.dialects import DIALECTS
 from varcal.exceptions import InputError
 
 sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")

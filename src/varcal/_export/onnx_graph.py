@@ -14,7 +14,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program, level_texts
-from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
 
 #: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
 OPSET = 17

@@ -12,10 +12,10 @@ from varcal._arrays import AnyArray, Floats
 from varcal._input.probabilities import SUM_TOLERANCE
 from varcal._input.variables import Variable
 from varcal.calibrators import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.evaluate import evaluate
-from varcal.calibrators._neutral.steps import Step, score, sorted_steps
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step, score, sorted_steps
 from varcal.exceptions import InputError
 
 _NO_VARIABLES = Schema((), (), ())

@@ -15,7 +15,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program
 from varcal._input.variables import Variable
-from varcal.calibrators._neutral.steps import Step, sorted_steps
+from varcal.calibrators.steps import Step, sorted_steps
 from varcal.exceptions import InputError
 
 #: Rows that an export carries.

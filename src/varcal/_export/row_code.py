@@ -14,7 +14,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal._export.program import Program
-from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
 
 #: Elements of a vector that are written out one by one.
 SHORT = 8

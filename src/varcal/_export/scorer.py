@@ -13,8 +13,8 @@ import numpy as np
 from varcal._export.program import Program
 from varcal._export.row_code import RowCode, input_lines, level_codes
 from varcal._input.variables import Variable
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.rows import score_rows
+from varcal.calibrators.rows import score_rows
+from varcal.calibrators.schema import Schema
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from varcal.cli import _options as options
 from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
-    from varcal._export._sql.sql_export import SqlExport
+    from varcal._export.sql_export import SqlExport
 
 #: The extension of a file for each target.
 EXTENSIONS = {"sql": ".sql", "onnx": ".onnx", "python": ".py"}

@@ -19,9 +19,9 @@ from varcal._arrays import AnyArray
 from varcal._saved.array_texts import ArrayTexts, array_of
 from varcal._saved.conform import conform
 from varcal._saved.document import BrokenError, Kind
-from varcal.calibrators._interface.calibrator import Calibrator
 from varcal.calibrators._saved.registry import CALIBRATORS, PARTS, STATE, saved_state
-from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.saved_classifier import SavedClassifier
 from varcal.exceptions import InputError
 
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}

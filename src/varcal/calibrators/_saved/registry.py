@@ -10,24 +10,6 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal.calibrators._by_score.beta import BetaCalibrator, BetaMap
-from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
-from varcal.calibrators._by_score.histogram_binning import HistogramCalibrator, StepMap
-from varcal.calibrators._by_score.isotonic import IsotonicCalibrator, IsotonicMap
-from varcal.calibrators._by_score.platt import PlattCalibrator, PlattMap
-from varcal.calibrators._by_score.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
-from varcal.calibrators._by_score.shift import ShiftCalibrator
-from varcal.calibrators._by_score.temperature import TemperatureCalibrator
-from varcal.calibrators._by_score.vector_scaling import VectorScalingCalibrator
-from varcal.calibrators._by_variable.augmented import AugmentedCalibrator, LinearMap
-from varcal.calibrators._by_variable.augmented_terms import LevelTerms, NumberTerms
-from varcal.calibrators._by_variable.partition import Leaf, Node, Split
-from varcal.calibrators._by_variable.tree import TreeCalibrator
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.one_vs_rest import IdentityMap
-from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
-from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
 from varcal.calibrators._variable._blocks.judgement import Judgement
 from varcal.calibrators._variable._columns.design import Block, Design
 from varcal.calibrators._variable._columns.score_basis import ScoreBasis
@@ -43,6 +25,24 @@ from varcal.calibrators._variable.many_classes import TemperatureModel
 from varcal.calibrators._variable.roughness import Roughness
 from varcal.calibrators._variable.two_classes import LogisticModel
 from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
+from varcal.calibrators.augmented import AugmentedCalibrator, LinearMap
+from varcal.calibrators.augmented_terms import LevelTerms, NumberTerms
+from varcal.calibrators.beta import BetaCalibrator, BetaMap
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.columns_of_x import ColumnChoice
+from varcal.calibrators.dirichlet import DirichletCalibrator
+from varcal.calibrators.histogram_binning import HistogramCalibrator, StepMap
+from varcal.calibrators.isotonic import IsotonicCalibrator, IsotonicMap
+from varcal.calibrators.one_vs_rest import IdentityMap
+from varcal.calibrators.partition import Leaf, Node, Split
+from varcal.calibrators.platt import PlattCalibrator, PlattMap
+from varcal.calibrators.saved_classifier import SavedClassifier
+from varcal.calibrators.scaling_binning import ScalingBinningCalibrator, ScalingBinningMap
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.shift import ShiftCalibrator
+from varcal.calibrators.temperature import TemperatureCalibrator
+from varcal.calibrators.tree import TreeCalibrator
+from varcal.calibrators.vector_scaling import VectorScalingCalibrator
 
 #: The calibrators that a file may hold, by the name of their class.
 CALIBRATORS: dict[str, type[Calibrator]] = {

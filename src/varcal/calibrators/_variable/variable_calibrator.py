@@ -10,12 +10,6 @@ from scipy.special import expit, ndtri
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.held_out import row_counts, warn_of_sampling_weights
-from varcal.calibrators._interface.rows import CalibrationRows, consistent
-from varcal.calibrators._neutral.steps import Step
-from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
 from varcal.calibrators._variable._blocks.correlated_rows import Search
 from varcal.calibrators._variable._blocks.judgement import cautions, judgement_of
@@ -49,6 +43,12 @@ from varcal.calibrators._variable.two_classes import (
     LogisticModel,
     fit_logistic_model,
 )
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
+from varcal.calibrators.logistic import two_columns
+from varcal.calibrators.rows import CalibrationRows, consistent
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step
 from varcal.exceptions import InputError
 
 #: Rows on which the sizes of terms are measured.

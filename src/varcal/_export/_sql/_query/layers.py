@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from varcal._export._sql._query.expressions import ATOM, Expression, indent
-from varcal._export._sql.dialects import Dialect
+from varcal._export.dialects import Dialect
 
 
 @dataclass

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from varcal._arrays import AnyArray
-from varcal._export._sql.dialects import Dialect
+from varcal._export.dialects import Dialect
 from varcal._export.program import Program
 
 

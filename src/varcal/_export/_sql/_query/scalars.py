@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
 
 #: Products from which a sum of them is faster as an inner product.
 _LONG = 24

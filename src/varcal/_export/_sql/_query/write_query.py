@@ -35,7 +35,7 @@ from varcal._export._sql._query.look_ups import LookUps
 from varcal._export._sql._query.placement import Placement
 from varcal._export._sql._query.query import Column, Query, Request
 from varcal._export._sql._query.scalars import Scalar, Scalars
-from varcal._export._sql.dialects import Dialect
+from varcal._export.dialects import Dialect
 from varcal._export.program import Program
 
 #: The exponents beyond which results are 0 or infinite for all purposes, and PostgreSQL refuses to

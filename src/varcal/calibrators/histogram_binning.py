@@ -9,8 +9,8 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import MOST_BINS, one_of, whole
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._neutral.steps import Step, find, take
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator, stacked
+from varcal.calibrators.steps import Step, find, take
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,14 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import EPS, check_eps, check_flag, check_not_negative, one_of
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators._neutral.steps import Step, clipped, equal, log, where
-from varcal.calibrators._solvers.logistic import (
+from varcal.calibrators.logistic import (
     blocks_of_rows,
     fit_logistic,
     logistic_steps,
     two_columns,
 )
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator
+from varcal.calibrators.steps import Step, clipped, equal, log, where
 
 
 @dataclass(frozen=True)

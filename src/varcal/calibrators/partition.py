@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators._neutral.steps import (
+from varcal.calibrators.steps import (
     Step,
     among,
     at_most,

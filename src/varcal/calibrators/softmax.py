@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal.calibrators._solvers.newton import minimize_convex, solve_by_products, solve_dense
+from varcal.calibrators.newton import minimize_convex, solve_by_products, solve_dense
 
 # Limits of time and memory; the optimum does not depend on them.
 

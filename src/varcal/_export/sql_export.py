@@ -14,8 +14,8 @@ from varcal._arrays import AnyArray, Floats
 from varcal._export._sql._query.expressions import complete
 from varcal._export._sql._query.query import Column, Query
 from varcal._export._sql._query.write_query import write_query
-from varcal._export._sql.dialects import DIALECTS, Dialect
-from varcal._export._sql.engines import Engine, create_table, engine_of
+from varcal._export.dialects import DIALECTS, Dialect
+from varcal._export.engines import Engine, create_table, engine_of
 from varcal._export.exported import Checked, Difference, Export, compare, heading
 from varcal._export.program import Program
 from varcal._export.random_rows import RandomRows
@@ -23,8 +23,8 @@ from varcal._files.atomic import write_whole
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
 from varcal._text.numbers import count
-from varcal.calibrators._interface.rows import score_rows
-from varcal.calibrators._neutral.steps import sorted_steps
+from varcal.calibrators.rows import score_rows
+from varcal.calibrators.steps import sorted_steps
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -9,11 +9,11 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import EPS, check_eps
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.steps import Step, clipped, join, log
-from varcal.calibrators._neutral.steps import softmax as softmax_steps
-from varcal.calibrators._solvers.softmax import blocks, softmax
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.softmax import blocks, softmax
+from varcal.calibrators.steps import Step, clipped, join, log
+from varcal.calibrators.steps import softmax as softmax_steps
 from varcal.exceptions import VarcalWarning
 
 #: The range of 1/T that is searched.

@@ -17,8 +17,8 @@ from sklearn.utils.validation import _check_method_params
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.variables import Variable
-from varcal.calibrators._interface.held_together import instants_of
-from varcal.calibrators._solvers.softmax import softmax
+from varcal.calibrators.held_together import instants_of
+from varcal.calibrators.softmax import softmax
 from varcal.exceptions import InputError, shown
 
 

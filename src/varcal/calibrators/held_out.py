@@ -11,8 +11,8 @@ from varcal._arrays import Floats
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable, present_levels
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import CalibrationRows, second_column
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.rows import CalibrationRows, second_column
 from varcal.exceptions import VarcalWarning
 
 

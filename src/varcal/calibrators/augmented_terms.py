@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._neutral.steps import (
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import (
     Step,
     clipped,
     code,

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._neutral.steps import Step, curve
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator, stacked
+from varcal.calibrators.steps import Step, curve
 
 
 @dataclass(frozen=True, eq=False)

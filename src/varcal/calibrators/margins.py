@@ -12,7 +12,7 @@ from varcal._input.columns import numbers_of
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels
 from varcal._input.variables import Variable
-from varcal.calibrators._by_score.platt import PlattCalibrator
+from varcal.calibrators.platt import PlattCalibrator
 from varcal.exceptions import InputError
 
 #: Each row's sigmoid is fitted on the rows of the other folds.

@@ -23,8 +23,8 @@ from varcal._options import (
     or_none,
 )
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.description import Description
-from varcal.calibrators._interface.rows import (
+from varcal.calibrators.description import Description
+from varcal.calibrators.rows import (
     CalibrationRows,
     careful_answer,
     consistent,
@@ -32,7 +32,7 @@ from varcal.calibrators._interface.rows import (
     score_names,
     score_rows,
 )
-from varcal.calibrators._neutral.steps import Step
+from varcal.calibrators.steps import Step
 from varcal.exceptions import (
     CorrelatedRowsWarning,
     InputError,
@@ -42,9 +42,9 @@ from varcal.exceptions import (
 )
 
 if TYPE_CHECKING:
-    from varcal._export._sql.sql_export import SqlExport
     from varcal._export.onnx_export import OnnxExport
     from varcal._export.python_source import PythonExport
+    from varcal._export.sql_export import SqlExport
 
 
 def _check_pair(argument: str, rows: object) -> object:
@@ -394,7 +394,7 @@ class Calibrator(BaseEstimator, ABC):
         >>> print(exported.query.splitlines()[-1])
         FROM step_3 AS r
         """
-        from varcal._export._sql.sql_export import to_sql  # noqa: PLC0415
+        from varcal._export.sql_export import to_sql  # noqa: PLC0415
 
         return to_sql(
             self,

@@ -9,10 +9,13 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._options import EPS
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.evaluate import evaluate
-from varcal.calibrators._neutral.steps import (
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.logistic import logistic_steps
+from varcal.calibrators.newton import minimize_convex, solve_dense
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.softmax import blocks, softmax
+from varcal.calibrators.steps import (
     Step,
     clipped,
     constant,
@@ -26,9 +29,6 @@ from varcal.calibrators._neutral.steps import (
     total,
     where,
 )
-from varcal.calibrators._solvers.logistic import logistic_steps
-from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
-from varcal.calibrators._solvers.softmax import blocks, softmax
 
 #: The smallest probability and the ends of the logit that scores inside (0, 1) are moved to.
 LEAST, LOWEST_LOGIT, HIGHEST_LOGIT = 1e-300, -690.0, 36.0

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal.calibrators._neutral.steps import Step, sigmoid
-from varcal.calibrators._solvers.newton import minimize_convex, solve_dense
+from varcal.calibrators.newton import minimize_convex, solve_dense
+from varcal.calibrators.steps import Step, sigmoid
 
 # Limits of time and rounding; the optimum does not depend on them.
 

@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.steps import Step, join, less, total, where
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.steps import Step, join, less, total, where
 
 
 class ScoreMap(Protocol):

@@ -14,7 +14,7 @@ from varcal._input.indexes import check_indexes
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
-from varcal.calibrators._interface.held_together import instants_of, units_of
+from varcal.calibrators.held_together import instants_of, units_of
 from varcal.exceptions import InputError, VarcalError
 
 

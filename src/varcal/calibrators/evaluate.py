@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
 
 
 def evaluate(

@@ -10,15 +10,15 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._options import check_choice, check_eps, check_flag, check_not_negative, one_of, whole
 from varcal._threads import one_blas_thread
-from varcal.calibrators._by_score.beta import beta_features, beta_steps
-from varcal.calibrators._by_score.platt import platt_features, platt_step
-from varcal.calibrators._by_variable.augmented_terms import UNSEEN, terms_of
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.one_vs_rest import normalized, normalized_steps
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.steps import Step, constant
-from varcal.calibrators._solvers.logistic import fit_logistic, logistic_steps, two_columns
+from varcal.calibrators.augmented_terms import UNSEEN, terms_of
+from varcal.calibrators.beta import beta_features, beta_steps
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.logistic import fit_logistic, logistic_steps, two_columns
+from varcal.calibrators.one_vs_rest import normalized, normalized_steps
+from varcal.calibrators.platt import platt_features, platt_step
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step, constant
 
 #: Higher powers of a variable differ by less than the rounding of a fit can tell apart.
 MOST_DEGREE = 20

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.columns_of_x import ColumnChoice
 from varcal.exceptions import InputError
 
 
@@ -57,7 +57,7 @@ class SavedClassifier:
 
     def with_estimator(self, estimator: Any, shown: str) -> Any:
         """Return the fitted classifier; `shown` names its file in errors."""
-        from varcal.calibrators._sklearn.classifier import (  # noqa: PLC0415  it imports this file
+        from varcal.calibrators.classifier import (  # noqa: PLC0415  it imports this file
             VariableCalibratedClassifier,
         )
 

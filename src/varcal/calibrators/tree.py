@@ -9,13 +9,13 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import check_choice, check_not_negative, number, whole
-from varcal.calibrators._by_score.beta import BetaCalibrator
-from varcal.calibrators._by_score.dirichlet import DirichletCalibrator
-from varcal.calibrators._by_variable.partition import grow, leaf_step, leaves, route
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.steps import Step, choose
+from varcal.calibrators.beta import BetaCalibrator
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.dirichlet import DirichletCalibrator
+from varcal.calibrators.partition import grow, leaf_step, leaves, route
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step, choose
 from varcal.exceptions import InputError, VarcalWarning
 
 #: Deeper trees have more leaves than any table has rows.

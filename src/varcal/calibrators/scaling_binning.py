@@ -9,13 +9,13 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._options import MOST_BINS, check_eps, check_flag, check_not_negative, whole
-from varcal.calibrators._by_score.histogram_binning import StepMap, bin_means, chunk_edges
-from varcal.calibrators._by_score.platt import PlattMap, platt_features
-from varcal.calibrators._interface.one_vs_rest import OneVsRestCalibrator, stacked
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.last_below import last_below
-from varcal.calibrators._neutral.steps import Step, find, take
-from varcal.calibrators._solvers.logistic import fit_logistic
+from varcal.calibrators.histogram_binning import StepMap, bin_means, chunk_edges
+from varcal.calibrators.last_below import last_below
+from varcal.calibrators.logistic import fit_logistic
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator, stacked
+from varcal.calibrators.platt import PlattMap, platt_features
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.steps import Step, find, take
 
 
 @dataclass(frozen=True)

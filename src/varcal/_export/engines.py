@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal._export._sql.dialects import DIALECTS, Dialect
+from varcal._export.dialects import DIALECTS, Dialect
 from varcal.exceptions import InputError
 
 #: Rows of a table in one INSERT.
