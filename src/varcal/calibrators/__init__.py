@@ -11,44 +11,44 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     )
     from varcal.calibrators.augmented import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators.beta import BetaCalibrator as BetaCalibrator
+    from varcal.calibrators.binning import (
+        HistogramCalibrator as HistogramCalibrator,
+    )
+    from varcal.calibrators.binning import (
+        ScalingBinningCalibrator as ScalingBinningCalibrator,
+    )
     from varcal.calibrators.calibrator import Calibrator as Calibrator
     from varcal.calibrators.classifier import (
         VariableCalibratedClassifier as VariableCalibratedClassifier,
     )
-    from varcal.calibrators.dirichlet import DirichletCalibrator as DirichletCalibrator
-    from varcal.calibrators.histogram_binning import (
-        HistogramCalibrator as HistogramCalibrator,
-    )
     from varcal.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
-    from varcal.calibrators.platt import PlattCalibrator as PlattCalibrator
-    from varcal.calibrators.scaling_binning import (
-        ScalingBinningCalibrator as ScalingBinningCalibrator,
-    )
-    from varcal.calibrators.shift import ShiftCalibrator as ShiftCalibrator
-    from varcal.calibrators.temperature import (
+    from varcal.calibrators.log_linear import DirichletCalibrator as DirichletCalibrator
+    from varcal.calibrators.log_linear import (
         TemperatureCalibrator as TemperatureCalibrator,
     )
-    from varcal.calibrators.tree import TreeCalibrator as TreeCalibrator
-    from varcal.calibrators.vector_scaling import (
+    from varcal.calibrators.log_linear import (
         VectorScalingCalibrator as VectorScalingCalibrator,
     )
+    from varcal.calibrators.platt import PlattCalibrator as PlattCalibrator
+    from varcal.calibrators.shift import ShiftCalibrator as ShiftCalibrator
+    from varcal.calibrators.tree import TreeCalibrator as TreeCalibrator
 
 #: Every public name and the module that defines it, which is loaded when the name is first used.
 _HOME = {
     "AugmentedCalibrator": "augmented",
     "BetaCalibrator": "beta",
     "Calibrator": "calibrator",
-    "DirichletCalibrator": "dirichlet",
-    "HistogramCalibrator": "histogram_binning",
+    "DirichletCalibrator": "log_linear",
+    "HistogramCalibrator": "binning",
     "IsotonicCalibrator": "isotonic",
     "PlattCalibrator": "platt",
-    "ScalingBinningCalibrator": "scaling_binning",
+    "ScalingBinningCalibrator": "binning",
     "ShiftCalibrator": "shift",
-    "TemperatureCalibrator": "temperature",
+    "TemperatureCalibrator": "log_linear",
     "TreeCalibrator": "tree",
     "VariableCalibratedClassifier": "classifier",
     "VariableCalibrator": "_variable.variable_calibrator",
-    "VectorScalingCalibrator": "vector_scaling",
+    "VectorScalingCalibrator": "log_linear",
 }
 
 __all__ = [*_HOME]  # noqa: PLE0604, RUF100

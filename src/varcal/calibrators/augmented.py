@@ -7,21 +7,41 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from varcal._arrays import Floats
-from varcal._options import check_choice, check_eps, check_flag, check_not_negative, one_of, whole
-from varcal._threads import one_blas_thread
-from varcal.calibrators.augmented_terms import UNSEEN, terms_of
-from varcal.calibrators.beta import beta_features, beta_steps
-from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.logistic import fit_logistic, logistic_steps, two_columns
-from varcal.calibrators.one_vs_rest import normalized, normalized_steps
-from varcal.calibrators.platt import platt_features, platt_step
+from varcal._arrays import AnyArray, Floats
+from varcal._options import (
+    check_choice,
+    check_eps,
+    check_flag,
+    check_not_negative,
+    one_of,
+    or_none,
+    whole,
+)
+from varcal.calibrators.beta import beta_features, beta_steps, exact_inside
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.logistic import fit_logistic
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator
+from varcal.calibrators.platt import logit_of, logit_step
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.schema import Schema
-from varcal.calibrators.steps import Step, constant
+from varcal.calibrators.steps import (
+    Step,
+    clipped,
+    code,
+    constant,
+    logistic,
+    missing,
+    number,
+    take,
+    where,
+)
+from varcal.exceptions import InputError
 
 #: Higher powers of a variable differ by less than the rounding of a fit can tell apart.
 MOST_DEGREE = 20
+#: The largest number that terms of a variable without a range are computed from; squares of all
+#: terms stay below this. A standard deviation below this share of the mean is rounding.
+LARGEST, MOST_SQUARE, _ROUNDING = 1e60, 1e300, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +51,141 @@ class LinearMap:
     coef: Floats
     intercept: float
 
-    def log_odds(self, features: Floats) -> Floats:
-        """Return logit q."""
-        return np.asarray(self.coef @ features + self.intercept)
+
+@dataclass(frozen=True, eq=False)
+class NumberTerms:
+    """Powers of a standardized number, and an indicator of missing values if there were any.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    low, high : float
+        The range that values are clipped to; infinite without clipping.
+    centre, scale : float
+        Mean and standard deviation; 0 and 1 without standardization.
+    power_centre, power_scale : ndarray of shape (degree,)
+        The same for each power.
+    missing : bool
+        Whether missing values have an indicator.
+    """
+
+    name: str
+    low: float
+    high: float
+    centre: float
+    scale: float
+    power_centre: Floats
+    power_scale: Floats
+    missing: bool
+
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        values: Floats,
+        weight: Floats | None,
+        *,
+        degree: int,
+        standardize: bool,
+        clip: bool,
+    ) -> NumberTerms:
+        """Learn the range and the moments from the calibration rows."""
+        known = np.isfinite(values)
+        inside = values[known]
+        mass = None if weight is None else weight[known]
+        low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
+        _check_powers(name, max(-low, high), 1 if standardize else degree)
+        centre, scale = _moments(inside, mass) if standardize else (0.0, 1.0)
+        z = (inside - centre) / scale
+        moments = [
+            _moments(z**power, mass) if standardize else (0.0, 1.0)
+            for power in range(1, degree + 1)
+        ]
+        return cls(
+            name,
+            low if clip else -np.inf,
+            high if clip else np.inf,
+            centre,
+            scale,
+            np.array([moment[0] for moment in moments]),
+            np.array([moment[1] for moment in moments]),
+            bool(np.isnan(values).any()),
+        )
+
+    def _steps(self, k: int) -> list[Step]:
+        """Return the steps to the terms of variable k, which are 0 where it is missing."""
+        values = number(k)
+        # Larger numbers would overflow as powers, and are far beyond any range.
+        low, high = max(self.low, -LARGEST), min(self.high, LARGEST)
+        z = ((clipped(values, low, high) - self.centre) / self.scale).named("unit")
+        power, found = z, []
+        for centre, scale in zip(
+            self.power_centre.tolist(), self.power_scale.tolist(), strict=True
+        ):
+            found.append((power - centre) / scale)
+            power = power * z
+        return found
+
+    def features(self, k: int, columns: list[AnyArray]) -> list[Floats]:
+        """Return the terms of variable k, and the indicator of missing values."""
+        gone = np.isnan(columns[k])
+        powers = evaluate(self._steps(k), np.empty((len(gone), 1)), columns).T
+        found = [np.where(gone, 0.0, power) for power in powers]
+        return [*found, gone.astype(np.float64)] if self.missing else found
+
+    def effect_step(self, k: int, coefficients: Floats) -> Step:
+        """Return the step to the sum of the terms of variable k times their coefficients."""
+        effect = constant(0.0)
+        for step, coefficient in zip(self._steps(k), coefficients.tolist(), strict=False):
+            effect = effect + step * coefficient
+        gone = float(coefficients[-1]) if self.missing else 0.0
+        return where(missing(number(k)), gone, effect).named("effect")
+
+    def names(self) -> list[str]:
+        """Return the names of the terms."""
+        shown = [self.name, *(f"{self.name}^{k}" for k in range(2, self.power_scale.size + 1))]
+        return [*shown, f"{self.name} missing"] if self.missing else shown
 
 
-class AugmentedCalibrator(Calibrator):
+@dataclass(frozen=True)
+class LevelTerms:
+    """One indicator per category; a category that was not in the fit has none.
+
+    Attributes
+    ----------
+    name : str
+        The variable.
+    levels : tuple of str
+        The categories as text.
+    missing : bool
+        Whether missing values have an indicator.
+    """
+
+    name: str
+    levels: tuple[str, ...]
+    missing: bool
+
+    def features(self, k: int, columns: list[AnyArray]) -> list[Floats]:
+        """Return the indicators of variable k."""
+        values = columns[k]
+        shown = [(values == k).astype(np.float64) for k in range(len(self.levels))]
+        return [*shown, (values == -1).astype(np.float64)] if self.missing else shown
+
+    def effect_step(self, k: int, coefficients: Floats) -> Step:
+        """Return the step to the coefficient of the category of variable k."""
+        gone = float(coefficients[-1]) if self.missing else 0.0
+        return take(code(k), np.append(coefficients[: len(self.levels)], [0.0, gone])).named(
+            "effect"
+        )
+
+    def names(self) -> list[str]:
+        """Return the names of the indicators."""
+        shown = [f"{self.name}={level}" for level in self.levels]
+        return [*shown, f"{self.name} missing"] if self.missing else shown
+
+
+class AugmentedCalibrator(OneVsRestCalibrator):
     r"""Augmented calibration: logistic or beta calibration with polynomial terms of V.
 
     .. math:: \mathrm{logit}\, q = a \ln p - b \ln(1 - p) + c
@@ -62,10 +211,9 @@ class AugmentedCalibrator(Calibrator):
         Whether the coefficients of the score must not be negative.
     standardize, clip : bool
         Whether the terms of V are standardized, and V is clipped to the fitted range.
-    eps : float
-        Scores are moved at least this far from 0 and 1 before taking logarithms; from 1 by
-        2.2e-16 at least.
-        It is smaller than elsewhere: together with V, the size of a tiny score can matter.
+    eps : float, optional
+        How far scores are kept from 0 and 1 before the logarithms; None means the floor of all
+        calibrators by score, min(½ · smallest positive p, 1 / 2n).
     clip_score : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
@@ -93,7 +241,10 @@ class AugmentedCalibrator(Calibrator):
     array([0.68, 0.37])
     """
 
-    _state = ("maps_", "terms_", "schema_")
+    _state = ("maps_", "floor_", "terms_", "schema_")
+    maps_: list[LinearMap | None]
+    terms_: list[NumberTerms | LevelTerms]
+    schema_: Schema
     _parameters: ClassVar = {
         "score": one_of("beta", "logistic"),
         "degree": whole(1, MOST_DEGREE),
@@ -102,7 +253,7 @@ class AugmentedCalibrator(Calibrator):
         "nonnegative": check_flag,
         "standardize": check_flag,
         "clip": check_flag,
-        "eps": check_eps,
+        "eps": or_none(check_eps),
         "clip_score": one_of("all", "exact"),
     }
     _uses_variables = True
@@ -118,7 +269,7 @@ class AugmentedCalibrator(Calibrator):
         nonnegative: bool = True,
         standardize: bool = True,
         clip: bool = True,
-        eps: float = 1e-300,
+        eps: float | None = None,
         clip_score: Literal["all", "exact"] = "all",
     ) -> None:
         self.score = score
@@ -151,46 +302,30 @@ class AugmentedCalibrator(Calibrator):
     def _learn(self, rows: CalibrationRows) -> None:
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
-        self.terms_ = terms_of(
-            self.schema_,
-            columns,
-            rows.weight,
-            degree=self.degree,
-            standardize=self.standardize,
-            clip=self.clip,
-        )
-        added = self._added(columns)
-        if rows.p.ndim == 1:
-            self.maps_ = [self._map(rows.p, added, rows.y == 1, rows.weight)]
-        else:
-            self.maps_ = [
-                self._map(rows.p[:, k], added, rows.y == k, rows.weight)
-                for k in range(rows.n_classes)
-            ]
-
-    def _added(self, columns: list[Any]) -> list[Floats]:
-        return [
-            row
-            for terms, values in zip(self.terms_, columns, strict=True)
-            for row in terms.rows(values)
+        options = {name: getattr(self, name) for name in ("degree", "standardize", "clip")}
+        self.terms_ = [
+            LevelTerms(name, tuple(map(str, self.schema_.levels[k])), bool((columns[k] < 0).any()))
+            if self.schema_.kinds[k] == "levels"
+            else NumberTerms.of(name, columns[k], rows.weight, **options)
+            for k, name in enumerate(self.schema_.names)
         ]
+        self._added = [
+            row for k, terms in enumerate(self.terms_) for row in terms.features(k, columns)
+        ]
+        super()._learn(rows)
+        del self._added
 
-    def _features(self, score: Floats, added: list[Floats]) -> Floats:
-        if self.score == "beta":
-            return np.vstack([beta_features(score, self.eps, self.clip_score), *added])
-        return np.vstack([platt_features(score, "logit", self.eps), *added])
-
-    def _map(
-        self, score: Floats, added: list[Floats], hit: Any, weight: Floats | None
-    ) -> LinearMap:
-        features = self._features(score, added)
-        is_score = np.arange(len(features)) < len(features) - len(added)
-        if hit.all() or not hit.any():
-            # Coefficients of 1 on the score alone leave the class unchanged.
-            return LinearMap(is_score.astype(np.float64), 0.0)
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> LinearMap:
+        own = (
+            beta_features(score, self.floor_, self.clip_score)
+            if self.score == "beta"
+            else logit_of(score, self.floor_)[None, :]
+        )
+        features = np.vstack([own, *self._added])
+        is_score = np.arange(len(features)) < len(own)
         fit = fit_logistic(
             features,
-            hit.astype(np.float64),
+            hit,
             weight,
             l2=np.where(is_score, self.l2_score, self.l2),
             nonnegative=is_score & self.nonnegative,
@@ -198,44 +333,22 @@ class AugmentedCalibrator(Calibrator):
         self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
-    @one_blas_thread()
-    def _answer(self, rows: CalibrationRows) -> Floats:
-        added = self._added(self.schema_.align(rows.variables, unseen=UNSEEN))
-        if rows.p.ndim == 1:
-            return _columns(self.maps_[0], self._features(rows.p, added))
-        cells = [
-            _columns(each, self._features(rows.p[:, k], added))[:, 1]
-            for k, each in enumerate(self.maps_)
-        ]
-        return normalized(np.column_stack(cells), rows.p)
-
-    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
-        if len(self.maps_) == 1:
-            return logistic_steps(self._log_odds_step(self.maps_[0], scores[1]))
-        cells = [
-            logistic_steps(self._log_odds_step(each, score))[1]
-            for each, score in zip(self.maps_, scores, strict=True)
-        ]
-        return normalized_steps(cells, scores)
-
-    def _log_odds_step(self, each: LinearMap, score: Step) -> Step:
-        own = (
-            beta_steps(score, self.eps, self.clip_score)
-            if self.score == "beta"
-            else (platt_step(score, "logit", self.eps),)
-        )
-        eta: Step = constant(each.intercept)
-        for step, coefficient in zip(own, each.coef, strict=False):
-            eta = eta + step * float(coefficient)
+    def _map_steps(self, fitted: LinearMap, score: Step) -> tuple[Step, Step]:
+        exact = self.score == "beta" and self.clip_score == "exact"
+        inside = exact_inside(score, self.floor_) if exact else self._inside(score)
+        own = beta_steps(inside) if self.score == "beta" else (logit_step(inside),)
+        eta: Step = constant(fitted.intercept)
+        for step, coefficient in zip(own, fitted.coef.tolist(), strict=False):
+            eta = eta + step * coefficient
         begin = len(own)
         for k, terms in enumerate(self.terms_):
             end = begin + len(terms.names())
             if self.schema_.kinds[k] == "missing":
-                eta = eta + float(each.coef[end - 1])
+                eta = eta + float(fitted.coef[end - 1])
             else:
-                eta = eta + terms.effect_step(k, each.coef[begin:end])
+                eta = eta + terms.effect_step(k, fitted.coef[begin:end])
             begin = end
-        return eta
+        return logistic(eta)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = ["ln p", "-ln(1-p)"] if self.score == "beta" else ["logit p"]
@@ -244,12 +357,32 @@ class AugmentedCalibrator(Calibrator):
         table = [
             {"class": str(label), "term": name, "coefficient": float(value)}
             for label, each in zip(labels, self.maps_, strict=True)
+            if each is not None
             for name, value in zip([*names, "intercept"], [*each.coef, each.intercept], strict=True)
         ]
+        return self._sentence(), table
+
+    def _sentence(self) -> str:
         kind = "standardized terms" if self.standardize else "terms"
-        return f"logit(q) is linear in the score and in {kind} of V.", table
+        return f"logit(q) is linear in the score and in {kind} of V."
 
 
-def _columns(each: LinearMap, features: Floats) -> Floats:
-    eta = each.log_odds(features)
-    return two_columns(eta, lambda block: block)
+def _check_powers(name: str, far: float, degree: int) -> None:
+    """Refuse values whose powers, or the squares of these, overflow."""
+    most = MOST_SQUARE ** (0.5 / degree)
+    if far > most:
+        raise InputError(
+            f"variable {name!r} holds values up to {far:g}: those beyond {most:.2g} overflow in a "
+            f"polynomial of degree {degree}",
+            "divide the column by a constant, or use standardize=True",
+            argument="v",
+        )
+
+
+def _moments(values: Floats, weight: Floats | None) -> tuple[float, float]:
+    """Return mean and standard deviation; a constant has scale 1."""
+    if not values.size:
+        return 0.0, 1.0
+    mean = float(np.average(values, weights=weight))
+    spread = float(np.sqrt(np.average((values - mean) ** 2, weights=weight)))
+    return mean, spread if spread > _ROUNDING * abs(mean) else 1.0

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import EPS, check_eps, check_flag, check_not_negative, one_of
-from varcal.calibrators.logistic import (
-    blocks_of_rows,
-    fit_logistic,
-    logistic_steps,
-    two_columns,
-)
-from varcal.calibrators.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators.steps import Step, clipped, equal, log, where
+from varcal._options import check_eps, check_flag, check_not_negative, one_of, or_none
+from varcal.calibrators.logistic import fit_logistic
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator, inside_of
+from varcal.calibrators.steps import Step, equal, log, logistic, where
 
 
 @dataclass(frozen=True)
@@ -26,33 +21,6 @@ class BetaMap:
     a: float
     b: float
     c: float
-    eps: float
-    clip: str
-
-    def log_odds(self, score: Floats) -> Floats:
-        """Return logit q."""
-        inside = interior(score, self.eps, self.clip)
-        eta = np.log(inside)
-        eta *= self.a
-        np.subtract(1.0, inside, out=inside)
-        np.log(inside, out=inside)
-        inside *= self.b
-        eta -= inside
-        eta += self.c
-        return eta
-
-    def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "no" and "yes"."""
-        return two_columns(score, self.log_odds)
-
-    def table_row(self) -> dict[str, Any]:
-        """Return the three parameters."""
-        return {"a": self.a, "b": self.b, "c": self.c}
-
-    def as_steps(self, score: Step) -> tuple[Step, Step]:
-        """Return the steps to the probabilities of "no" and "yes"."""
-        low, high = beta_steps(score, self.eps, self.clip)
-        return logistic_steps(low * self.a + high * self.b + self.c)
 
 
 class BetaCalibrator(OneVsRestCalibrator):
@@ -71,9 +39,9 @@ class BetaCalibrator(OneVsRestCalibrator):
         Whether a, b ≥ 0, so that a higher score never gets a lower probability.
     l2 : float
         λ of the penalty ½λ(a² + b²), scikit-learn's ``1 / C``.
-    eps : float
-        Scores are moved at least this far from 0 and 1 before taking logarithms; from 1 by
-        2.2e-16 at least.
+    eps : float, optional
+        How far scores are kept from 0 and 1 before the logarithms; None means the floor of all
+        calibrators by score, min(½ · smallest positive p, 1 / 2n). betacal has 2.2e-16.
     clip : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
@@ -91,11 +59,12 @@ class BetaCalibrator(OneVsRestCalibrator):
            [0.86 , 0.14 ]])
     """
 
+    maps_: list[BetaMap | None]
     _parameters: ClassVar = {
         "parameters": one_of("abm", "am", "ab"),
         "nonnegative": check_flag,
         "l2": check_not_negative,
-        "eps": check_eps,
+        "eps": or_none(check_eps),
         "clip": one_of("all", "exact"),
     }
 
@@ -105,7 +74,7 @@ class BetaCalibrator(OneVsRestCalibrator):
         parameters: Literal["abm", "am", "ab"] = "abm",
         nonnegative: bool = True,
         l2: float = 0.0,
-        eps: float = EPS,
+        eps: float | None = None,
         clip: Literal["all", "exact"] = "all",
     ) -> None:
         self.parameters = parameters
@@ -120,14 +89,13 @@ class BetaCalibrator(OneVsRestCalibrator):
         return cls(nonnegative=False, l2=1.0, eps=1e-4, clip="exact")
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
-        features = beta_features(score, self.eps, self.clip)
+        features = beta_features(score, self.floor_, self.clip)
         centre = 0.0
         if self.parameters == "am":
             features = features.sum(axis=0, keepdims=True)
         elif self.parameters == "ab":
             centre = np.log(2.0)
-            features[0] += centre
-            features[1] -= centre
+            features += [[centre], [-centre]]
         fit = fit_logistic(
             features,
             hit,
@@ -137,39 +105,33 @@ class BetaCalibrator(OneVsRestCalibrator):
             intercept=self.parameters != "ab",
         )
         self.separated_ = self.separated_ or fit.separated
-        a, b = (float(fit.coef[0]), float(fit.coef[-1]))
-        return BetaMap(a, b, fit.intercept + (a - b) * centre, self.eps, self.clip)
+        a, b = float(fit.coef[0]), float(fit.coef[-1])
+        return BetaMap(a, b, float(fit.intercept + (a - b) * centre))
+
+    def _map_steps(self, fitted: BetaMap, score: Step) -> tuple[Step, Step]:
+        inside = exact_inside(score, self.floor_) if self.clip == "exact" else self._inside(score)
+        low, high = beta_steps(inside)
+        return logistic(low * fitted.a + high * fitted.b + fitted.c)
 
     def _sentence(self) -> str:
         return "logit(q) = a · ln(p) − b · ln(1 − p) + c."
 
 
-def interior(score: Floats, eps: float, clip: str) -> Floats:
-    """Return a copy of the scores, moved off 0 and 1."""
-    if clip == "exact":
-        return np.where(score == 0, eps, np.where(score == 1, 1.0 - eps, score))
-    return np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
-
-
-def beta_steps(score: Step, eps: float, clip: str) -> tuple[Step, Step]:
-    """Return the steps to ln p and −ln(1 − p)."""
-    if clip == "exact":
-        below = where(equal(score, 1.0), 1.0 - eps, score)
-        inside = where(equal(score, 0.0), eps, below)
-    else:
-        inside = clipped(score, eps, 1.0 - max(eps, EPS))
-    inside = inside.named("inside")
-    return log(inside).named("ln_p"), (-log(1.0 - inside)).named("minus_ln_rest")
-
-
-def beta_features(score: Floats, eps: float, clip: str) -> Floats:
+def beta_features(score: Floats, floor: float, clip: str) -> Floats:
     """Return ln p and −ln(1 − p) as two rows."""
-    features = np.empty((2, score.size))
-    for rows in blocks_of_rows(score.size):
-        low, high = features[:, rows]
-        inside = interior(score[rows], eps, clip)
-        np.log(inside, out=low)
-        np.subtract(1.0, inside, out=inside)
-        np.log(inside, out=high)
-        np.negative(high, out=high)
-    return features
+    if clip == "exact":
+        inside = np.where(score == 0, floor, np.where(score == 1, 1.0 - floor, score))
+    else:
+        inside = inside_of(score, floor)
+    return np.stack([np.log(inside), -np.log(1.0 - inside)])
+
+
+def exact_inside(score: Step, floor: float) -> Step:
+    """Return the step that moves only scores of exactly 0 or 1."""
+    below = where(equal(score, 1.0), 1.0 - floor, score)
+    return where(equal(score, 0.0), floor, below).named("inside")
+
+
+def beta_steps(inside: Step) -> tuple[Step, Step]:
+    """Return the steps to ln p and −ln(1 − p)."""
+    return log(inside).named("ln_p"), (-log(1.0 - inside)).named("minus_ln_rest")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import cached_property
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -14,7 +15,6 @@ from sklearn.base import BaseEstimator
 from varcal._arrays import AnyArray, Floats
 from varcal._options import (
     Check,
-    check_flag,
     check_names,
     check_one_line,
     check_parameters,
@@ -24,21 +24,22 @@ from varcal._options import (
 )
 from varcal._threads import one_blas_thread
 from varcal.calibrators.description import Description
+from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.rows import (
     CalibrationRows,
-    careful_answer,
     consistent,
     labelled_rows,
+    refuse_invalid,
     score_names,
     score_rows,
 )
-from varcal.calibrators.steps import Step
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step, class_scores
 from varcal.exceptions import (
     CorrelatedRowsWarning,
     InputError,
     InSampleWarning,
     VarcalWarning,
-    shown,
 )
 
 if TYPE_CHECKING:
@@ -47,23 +48,16 @@ if TYPE_CHECKING:
     from varcal._export.sql_export import SqlExport
 
 
-def _check_pair(argument: str, rows: object) -> object:
-    """Refuse anything but a pair of scores and variables."""
-    if isinstance(rows, tuple | list) and len(rows) == 2:
-        return tuple(rows)
-    raise InputError(
-        f"{argument} must be a pair of p and X; got {shown(rows)}",
-        "for example rows=(p, X)",
-        argument=argument,
-    )
+#: The variables of calibrators that use the score alone.
+NO_VARIABLES = Schema((), (), ())
 
 
 class Calibrator(BaseEstimator, ABC):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
-    A subclass defines how it is fitted (`_learn`), how it predicts (`_answer`), the same as steps
-    for exports (`_steps`), how it describes its fit (`_describe`) and which fitted attributes are
-    saved (`_state`).
+    A subclass defines how it is fitted (`_learn`), the steps of a prediction, which exports
+    translate (`_steps`), how it describes its fit (`_describe`) and which fitted attributes are
+    saved (`_state`, with types in the annotations of the class).
 
     Attributes
     ----------
@@ -79,6 +73,10 @@ class Calibrator(BaseEstimator, ABC):
         Whether the fitted values come from a file; every answer is then checked.
     """
 
+    classes_: AnyArray
+    n_features_in_: int
+    score_names_: tuple[str, ...]
+    separated_: bool
     _state: ClassVar[tuple[str, ...]] = ()
     _parameters: ClassVar[Mapping[str, Check]] = {}
     _uses_variables: ClassVar[bool] = False
@@ -159,11 +157,11 @@ class Calibrator(BaseEstimator, ABC):
             )
         with one_blas_thread():
             self._fit_rows(rows)
-        schema = getattr(self, "schema_", None)
-        if schema is not None and schema.silent:
-            shown = ", ".join(map(repr, schema.silent[:5]))
+        silent = self._schema.silent
+        if silent:
+            shown = ", ".join(map(repr, silent[:5]))
             warnings.warn(
-                f"variable {shown}{' …' if len(schema.silent) > 5 else ''} is missing at every "
+                f"variable {shown}{' …' if len(silent) > 5 else ''} is missing at every "
                 "row, and left out: its values in predict_proba will be ignored",
                 VarcalWarning,
                 stacklevel=2,
@@ -171,7 +169,7 @@ class Calibrator(BaseEstimator, ABC):
         for caution in self._cautions():
             warnings.warn(caution, CorrelatedRowsWarning, stacklevel=2)
         self.n_features_in_ = n_columns
-        self.score_names_: tuple[str, ...] = score_names(p)
+        self.score_names_ = score_names(p)
         if self.separated_:
             warnings.warn(
                 "the scores tell the classes apart with certainty, so the fitted probabilities "
@@ -196,8 +194,10 @@ class Calibrator(BaseEstimator, ABC):
         ndarray of shape (n, K)
         """
         rows = self._new_rows(p, X)
-        read = self.read_from_file
-        answer = self._careful(rows) if read else self._answer(rows)
+        with consistent(self.read_from_file):
+            answer = self._answer(rows)
+        if self.read_from_file:
+            refuse_invalid(answer, rows, normalized=self._normalized)
         if self._is_of_fit(rows):
             warnings.warn(
                 f"these are the rows that this {type(self).__name__} was fitted on: its "
@@ -225,10 +225,6 @@ class Calibrator(BaseEstimator, ABC):
         """Whether the probabilities of a row sum to 1."""
         return True
 
-    def _careful(self, rows: CalibrationRows) -> Floats:
-        """Answer from fitted values that come from a file."""
-        return careful_answer(self._answer, rows, normalized=self._normalized)
-
     def _check_fitted(self) -> None:
         """Refuse to go on before `fit`."""
         if not hasattr(self, "classes_"):
@@ -241,9 +237,7 @@ class Calibrator(BaseEstimator, ABC):
         self._check_fitted()
         self._check_names(p)
         rows = score_rows(p, X, len(self.classes_))
-        schema = getattr(self, "schema_", None)
-        if schema is not None:
-            schema.check_zones(rows.variables)
+        self._schema.check_zones(rows.variables)
         return rows
 
     def _check_names(self, p: object) -> None:
@@ -276,10 +270,10 @@ class Calibrator(BaseEstimator, ABC):
 
         An existing file is only replaced once the new one is complete.
         """
-        from varcal.calibrators._saved.json_file import CALIBRATOR, saved_body  # noqa: PLC0415
+        from varcal.calibrators.saved import CALIBRATOR, fields_of  # noqa: PLC0415  imports this
 
         self._check_fitted()
-        CALIBRATOR.write(path, saved_body(self))
+        CALIBRATOR.write(path, {"calibrator": fields_of(self)})
 
     def scorer(self) -> Callable[..., Any]:
         """Return a function of one row that is many times as fast as `predict_proba`.
@@ -337,9 +331,6 @@ class Calibrator(BaseEstimator, ABC):
         X=or_none(check_renamed),
         keep=check_names,
         column=check_one_line,
-        prefix=check_one_line,
-        exact=check_flag,
-        rows=or_none(_check_pair),
     )
     def to_sql(
         self,
@@ -350,11 +341,10 @@ class Calibrator(BaseEstimator, ABC):
         X: Mapping[str, str] | None = None,
         keep: str | Sequence[str] = (),
         column: str = "p_calibrated",
-        prefix: str = "calibrator",
-        exact: bool = True,
-        rows: tuple[object, object] | None = None,
     ) -> SqlExport:
         """Return a query that calibrates the rows of a table in a database.
+
+        It needs the extra ``sql``.
 
         Parameters
         ----------
@@ -373,18 +363,11 @@ class Calibrator(BaseEstimator, ABC):
         column : str
             The name of the new column, the probability of the second class. With more than two
             classes there is one per class, named ``f"{column}_{label}"``.
-        prefix : str
-            The beginning of the names of look-up tables.
-        exact : bool
-            Whether results are those of `predict_proba` within 1e-8. Otherwise the query needs no
-            tables, and its comment says how far it is from `predict_proba`.
-        rows : tuple of (p, X), optional
-            Rows on which that is measured; by default 10,000 random ones.
 
         Returns
         -------
         SqlExport
-            The query, its tables, and methods to run and to check it.
+            The query, and methods to run and to check it.
 
         Examples
         --------
@@ -396,22 +379,12 @@ class Calibrator(BaseEstimator, ABC):
         """
         from varcal._export.sql_export import to_sql  # noqa: PLC0415
 
-        return to_sql(
-            self,
-            dialect,
-            table=table,
-            p=p,
-            X=X,
-            keep=keep,
-            column=column,
-            prefix=prefix,
-            exact=exact,
-            rows=rows,
-        )
+        return to_sql(self, dialect, table=table, p=p, X=X, keep=keep, column=column)
 
     def _fit_rows(self, rows: CalibrationRows) -> Self:
         """Fit on rows that have been checked, as calibrators inside another one are."""
         self._check_parameters()
+        self.__dict__.pop("_outputs", None)
         self.read_from_file = False
         self.separated_ = False
         self.score_names_ = ()
@@ -430,19 +403,34 @@ class Calibrator(BaseEstimator, ABC):
         """Set the fitted attributes."""
 
     @abstractmethod
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
+        """Return the steps from the probabilities of all classes to the calibrated ones."""
+
+    @cached_property
+    def _outputs(self) -> tuple[Step, ...]:
+        """The steps to the calibrated probability of each class."""
+        return self._steps(class_scores(len(self.classes_)))
+
+    @property
+    def _schema(self) -> Schema:
+        """The variables of the fit."""
+        found: Schema = getattr(self, "schema_", NO_VARIABLES)
+        return found
+
+    @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
         """Return the calibrated probabilities, shape (n, K)."""
-
-    @abstractmethod
-    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
-        """Return the steps from the probabilities of all classes to the calibrated ones.
-
-        With `exact=False` they may be fewer and give nearly the same.
-        """
+        schema = self._schema
+        columns = schema.align(rows.variables) if schema.names else []
+        return evaluate(self._outputs, rows.columns(), columns, [*map(len, schema.levels)])
 
     @abstractmethod
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         """Return a description of the fit: sentences and a table."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Steps are made again where they are needed.
+        return {k: v for k, v in super().__getstate__().items() if k != "_outputs"}
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")

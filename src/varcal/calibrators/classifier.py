@@ -347,10 +347,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         >>> bool((again.predict_proba(X) == fit.predict_proba(X)).all())
         True
         """
-        from varcal.calibrators._saved.json_file import (  # noqa: PLC0415  the registry names this class's parts
-            CLASSIFIER,
-            saved_body,
-        )
+        from varcal.calibrators.saved import CLASSIFIER, classifier_fields  # noqa: PLC0415
 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -365,7 +362,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             n_features_in=getattr(self, "n_features_in_", None),
             feature_names_in=None if names is None else tuple(map(str, names)),
         )
-        CLASSIFIER.write(path, saved_body(saved))
+        CLASSIFIER.write(path, classifier_fields(saved))
 
     @classmethod
     def _of(cls, saved: SavedClassifier, pairs: list[tuple[Any, Calibrator]]) -> Self:

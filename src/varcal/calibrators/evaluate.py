@@ -1,66 +1,119 @@
-"""The steps of a calibrator, computed with numpy for many rows.
-
-This is the reference that other targets can be compared with step by step, and measures how far
-an approximation is from a prediction. `predict_proba` does not use it: its look-up reads the same
-tables in blocks that stay in cache.
-"""
+"""The steps of a calibrator, computed with numpy for many rows: what `predict_proba` does."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Floats
-from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal.calibrators.steps import Curve, Forest, Step, is_lazy, sorted_steps
+
+#: Numbers in a block of rows, and its least rows, so that what is computed stays in cache.
+BLOCK_CELLS, LEAST_BLOCK = 100_000, 256
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    scores: Floats
+    variables: Sequence[AnyArray] | Mapping[int, AnyArray]
+    n_levels: Sequence[int] | Mapping[int, int]
+    at: slice | Ints
+    size: int
+
+    def among(self, places: Ints) -> _Rows:
+        at = places + self.at.start if isinstance(self.at, slice) else self.at[places]
+        return replace(self, at=at, size=len(places))
 
 
 def evaluate(
-    outputs: Iterable[Step],
+    outputs: Sequence[Step],
     scores: Floats,
-    variables: dict[int, AnyArray],
-    n_levels: dict[int, int],
+    variables: Sequence[AnyArray] | Mapping[int, AnyArray] = (),
+    n_levels: Sequence[int] | Mapping[int, int] = (),
 ) -> Floats:
     """Return the outputs of rows, one column each.
 
     Parameters
     ----------
-    outputs : iterable of Step
+    outputs : sequence of Step
         The steps.
     scores : ndarray of shape (n, K)
         The probabilities of all classes.
-    variables : dict of int to ndarray
+    variables : sequence of ndarray
         Numbers with NaN, or codes with −1 where they are missing and −2 where they are unseen.
-    n_levels : dict of int to int
-        The number of fitted levels of categories.
+    n_levels : sequence of int
+        The number of fitted levels of each variable.
+
+    Examples
+    --------
+    >>> from varcal.calibrators.steps import score
+    >>> evaluate([score(1) * 0.5], np.array([[0.2, 0.8]]))
+    array([[0.4]])
     """
-    outputs = tuple(outputs)
+    n = len(scores)
+    found = np.empty((n, len(outputs)))
+    block = n
+    if n > LEAST_BLOCK:
+        widest = max(step.width or 1 for step in sorted_steps(outputs))
+        block = max(LEAST_BLOCK, BLOCK_CELLS // (4 + widest))
+    for begin in range(0, n, max(block, 1)):
+        at = slice(begin, min(begin + block, n))
+        rows = _Rows(scores, variables, n_levels, at, at.stop - begin)
+        for k, column in enumerate(_values(outputs, rows)):
+            found[at, k] = column
+    return found
+
+
+def _values(outputs: Sequence[Step], rows: _Rows) -> list[AnyArray]:
     found: dict[int, AnyArray] = {}
-    for step in sorted_steps(outputs):
-        args = [found[id(arg)] for arg in step.args]
-        wide = any(arg.width for arg in step.args)
-        if step.op in _ELEMENTWISE:
-            # A number is combined with every element of a vector.
-            lifted = [
-                value[:, None] if wide and not arg.width else value
-                for arg, value in zip(step.args, args, strict=True)
-            ]
-            with np.errstate(all="ignore"):
-                found[id(step)] = _ELEMENTWISE[step.op](*lifted)
-        elif step.op == "score":
-            found[id(step)] = scores[:, step.data]
-        elif step.op == "number":
-            found[id(step)] = np.asarray(variables[step.data], dtype=np.float64)
-        elif step.op == "code":
-            codes = np.asarray(variables[step.data])
-            size = n_levels[step.data]
-            found[id(step)] = np.where(codes < 0, size + 2 + codes, codes)
-        elif step.op == "constant":
-            found[id(step)] = np.broadcast_to(step.data, (len(scores), *np.shape(step.data)))
-        else:
-            found[id(step)] = _OTHERS[step.op](step, *args)
-    return np.column_stack([found[id(step)] for step in outputs])
+    with np.errstate(all="ignore"):
+        for step in sorted_steps(outputs, lazy=True):
+            if step.op in _READ:
+                found[id(step)] = _READ[step.op](step, rows)
+            elif is_lazy(step):
+                found[id(step)] = _chosen(step, found[id(step.args[0])], rows)
+            else:
+                found[id(step)] = _computed(step, [found[id(arg)] for arg in step.args])
+    return [found[id(step)] for step in outputs]
+
+
+def _computed(step: Step, args: list[AnyArray]) -> AnyArray:
+    if step.op in _OTHERS:
+        return np.asarray(_OTHERS[step.op](step, *args))
+    if any(arg.width for arg in step.args):
+        # A number is combined with every element of a vector.
+        pairs = zip(step.args, args, strict=True)
+        args = [value if arg.width else value[:, None] for arg, value in pairs]
+    return np.asarray(_ELEMENTWISE[step.op](*args))
+
+
+def _chosen(step: Step, position: AnyArray, rows: _Rows) -> AnyArray:
+    """Compute every option for the rows that choose it."""
+    found = np.empty((rows.size, step.width) if step.width else rows.size)
+    for k in np.unique(position):
+        places = np.flatnonzero(position == k)
+        (found[places],) = _values(step.args[1 + int(k) :][:1], rows.among(places))
+    return found
+
+
+def _constant(step: Step, rows: _Rows) -> AnyArray:
+    return np.broadcast_to(step.data, (rows.size, *np.shape(step.data)))
+
+
+def _code(step: Step, rows: _Rows) -> AnyArray:
+    codes, size = np.asarray(rows.variables[step.data])[rows.at], rows.n_levels[step.data]
+    return np.where(codes < 0, size + 2 + codes, codes)
+
+
+_READ: dict[str, Callable[[Step, _Rows], AnyArray]] = {
+    "score": lambda step, rows: rows.scores[rows.at, step.data],
+    "number": lambda step, rows: np.asarray(rows.variables[step.data], np.float64)[rows.at],
+    "code": _code,
+    "constant": _constant,
+}
 
 
 def _sigmoid(x: Floats) -> Floats:
@@ -90,28 +143,28 @@ _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
 
 def _curve(step: Step, x: Floats) -> Floats:
     shape: Curve = step.data
-    return np.interp(x, shape.knots, shape.heights)
+    if not step.width:
+        return np.interp(x, shape.knots, shape.heights)
+    inside = np.clip(x, shape.knots[0], shape.knots[-1])
+    at = np.searchsorted(shape.knots[1:-1], inside, side="left")
+    apart = (inside - shape.knots[at])[:, None]
+    return np.asarray(shape.heights[at] + shape.slopes[at] * apart)
 
 
 def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:
-    cells = np.stack(options)
-    return np.asarray(cells[position.astype(np.intp), np.arange(len(position))])
+    return np.asarray(np.stack(options)[position.astype(np.intp), np.arange(len(position))])
 
 
 def _trees(step: Step, *numbers: Floats) -> Floats:
     forest: Forest = step.data
-    columns, rows = np.column_stack(numbers), np.arange(len(numbers[0]))
-    total = np.zeros(len(rows))
+    columns = np.stack(numbers).astype(np.float64)
+    rows, total = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
     for variable, cut, value in zip(forest.variable, forest.cut, forest.value, strict=True):
         node = np.zeros(len(rows), dtype=np.intp)
         for _ in range(forest.depth):
-            node = 2 * node + 1 + (columns[rows, variable[node]] > cut[node])
+            node = 2 * node + 1 + (columns[variable[node], rows] > cut[node])
         total += value[node - len(cut)]
     return total
-
-
-def _join(step: Step, *parts: AnyArray) -> AnyArray:
-    return np.column_stack(parts)
 
 
 _OTHERS: dict[str, Callable[..., Any]] = {
@@ -122,7 +175,7 @@ _OTHERS: dict[str, Callable[..., Any]] = {
     "curve": _curve,
     "choose": _choose,
     "trees": _trees,
-    "join": _join,
+    "join": lambda step, *parts: np.column_stack(parts),
     "part": lambda step, x: x[:, step.data[0] : step.data[1]],
     "item": lambda step, x: x[:, step.data],
     "dot": lambda step, x: x @ step.data,

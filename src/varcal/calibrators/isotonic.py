@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal.calibrators.one_vs_rest import OneVsRestCalibrator, stacked
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator
 from varcal.calibrators.steps import Step, curve
 
 
@@ -19,33 +19,15 @@ class IsotonicMap:
     knots: Floats
     heights: Floats
 
-    def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "no" and "yes"."""
-        return stacked(np.interp(score, self.knots, self.heights))
-
-    def table_row(self) -> dict[str, Any]:
-        """Return the number of knots and the range of the curve."""
-        return {
-            "knots": self.knots.size,
-            "levels": int(np.unique(self.heights).size),
-            "lowest": float(self.heights[0]),
-            "highest": float(self.heights[-1]),
-        }
-
-    def as_steps(self, score: Step) -> tuple[Step, Step]:
-        """Return the steps to the probabilities of "no" and "yes"."""
-        q = curve(score, self.knots, self.heights)
-        return 1.0 - q, q
-
 
 class IsotonicCalibrator(OneVsRestCalibrator):
     r"""Isotonic regression, by scikit-learn's pool-adjacent-violators.
 
     .. math:: \min_{q\ \text{non-decreasing in}\ p} \sum_i w_i (y_i - q(p_i))^2
 
-    Straight lines join the levels. Predictions can be exactly 0 or 1, in which case one wrong row
-    makes the log-loss infinite. With more than two classes, each is calibrated against the rest and
-    rows are normalized.
+    Straight lines join the levels. Predictions are often exactly 0 or 1, in which case one wrong
+    row makes the log-loss infinite; `describe` says so. With more than two classes, each is
+    calibrated against the rest and rows are normalized.
 
     References
     ----------
@@ -61,6 +43,8 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     array([0. , 0. , 0.5, 0.5, 1. , 1. ])
     """
 
+    maps_: list[IsotonicMap | None]
+
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> IsotonicMap:
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415  only a fit needs it
 
@@ -71,5 +55,24 @@ class IsotonicCalibrator(OneVsRestCalibrator):
             np.asarray(fit.y_thresholds_, dtype=np.float64),
         )
 
+    def _map_steps(self, fitted: IsotonicMap, score: Step) -> tuple[Step, Step]:
+        q = curve(score, fitted.knots, fitted.heights)
+        return 1.0 - q, q
+
+    def _table_row(self, fitted: IsotonicMap) -> dict[str, Any]:
+        heights = fitted.heights
+        return {
+            "knots": fitted.knots.size,
+            "lowest": float(heights[0]),
+            "highest": float(heights[-1]),
+        }
+
     def _sentence(self) -> str:
-        return "A non-decreasing curve of straight lines between knots."
+        ends = {float(each.heights[k]) for each in self.maps_ if each is not None for k in (0, -1)}
+        words = "A non-decreasing curve of straight lines between knots."
+        if ends & {0.0, 1.0}:
+            words += (
+                " It gives probabilities of exactly 0 or 1: one row that contradicts them makes "
+                "the log-loss infinite."
+            )
+        return words

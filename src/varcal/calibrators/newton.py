@@ -16,20 +16,15 @@ LossFunction = Callable[[Floats], float]
 #: The longest step in any coordinate: where the loss is flat, a Newton step could be infinite.
 LONGEST_STEP = 8.0
 #: A step is checked against the loss if the slope at its end rises by more than this share of the
-#: slope at its start.
-TURNED = 0.1
-#: Below this gradient, steps are no longer checked against the loss, whose rounding is larger.
-CHECKED_GRADIENT = 1e-6
+#: slope at its start; not below this gradient, where the rounding of the loss is larger.
+TURNED, CHECKED_GRADIENT = 0.1, 1e-6
 #: Below this gradient, the search ends as soon as the gradient no longer shrinks.
 STALLED_GRADIENT = 1e-9
 #: Of the expected decrease, the share that a step must reach (Armijo's rule), the rounding of the
-#: loss, and the shortest step.
-SUFFICIENT_DECREASE, LOSS_ROUNDING, SHORTEST_STEP = 1e-4, 1e-13, 1e-9
+#: loss, and the most times that a step is halved.
+SUFFICIENT_DECREASE, LOSS_ROUNDING, MOST_HALVINGS = 1e-4, 1e-13, 30
 #: The first relative ridge of a Hessian that cannot be factored, and how often it is raised.
 FIRST_RIDGE, MOST_RIDGES = 1e-14, 30
-#: Conjugate gradients: relative accuracy, iterations, and the least relative diagonal.
-CG_ACCURACY, MOST_PRODUCTS, LEAST_DIAGONAL = 0.05, 500, 1e-12
-_TINY = 1e-300
 
 
 def minimize_convex(
@@ -60,7 +55,7 @@ def minimize_convex(
         Newton steps at most.
     last_step : float
         A step that is shorter than this in every coordinate is taken without a look at its end:
-        the gradient there is about the square of its length. Only for exact Newton steps.
+        the gradient there is about the square of its length.
 
     Returns
     -------
@@ -71,44 +66,38 @@ def minimize_convex(
     theta = start
     gradient, solve = evaluate(theta)
     size = float(np.abs(gradient).max(initial=0.0))
-    n_iter = 0
-    while n_iter < max_iter and size > (0.0 if last_step else tol):
+    for n_iter in range(max_iter):
+        if size <= (0.0 if last_step else tol):
+            return theta, size, n_iter
         step = -solve()
         longest = float(np.abs(step).max())
         if longest < last_step:
             return theta + step, size, n_iter + 1
-        if size <= tol:
-            break
-        if longest > LONGEST_STEP:
-            step *= LONGEST_STEP / longest
+        step *= min(1.0, LONGEST_STEP / longest)
         slope = float(step @ gradient)
-        if slope >= 0:
-            break
+        if size <= tol or slope >= 0:
+            return theta, size, n_iter
         trial = evaluate(theta + step)
         if size > CHECKED_GRADIENT and float(step @ trial[0]) > TURNED * -slope:
             length = _lowering(loss, theta, step, slope)
             if length == 0.0:
-                break
+                return theta, size, n_iter
             step *= length
             trial = evaluate(theta + step)
         trial_size = float(np.abs(trial[0]).max())
         if size < STALLED_GRADIENT and trial_size >= size:
-            break
-        theta = theta + step
-        (gradient, solve), size = trial, trial_size
-        n_iter += 1
-    return theta, size, n_iter
+            return theta, size, n_iter
+        theta, (gradient, solve), size = theta + step, trial, trial_size
+    return theta, size, max_iter
 
 
 def _lowering(loss: LossFunction, theta: Floats, step: Floats, slope: float) -> float:
     """Return the first of 1, ½, ¼, … that lowers the loss enough (Armijo's rule), or 0."""
     here = loss(theta)
     slack = LOSS_ROUNDING * abs(here)
-    length = 1.0
-    while length > SHORTEST_STEP:
+    for length in 0.5 ** np.arange(MOST_HALVINGS):
         if loss(theta + length * step) <= here + SUFFICIENT_DECREASE * length * slope + slack:
-            return length
-        length *= 0.5
+            return float(length)
     return 0.0
 
 
@@ -119,40 +108,10 @@ def solve_dense(hessian: Floats, gradient: Floats) -> Floats:
     """
     from scipy.linalg.lapack import dposv  # noqa: PLC0415  only a fit needs it
 
-    ridge = FIRST_RIDGE
-    for _ in range(MOST_RIDGES):
-        damped = hessian.copy()
-        diagonal = damped.ravel()[:: len(damped) + 1]
-        diagonal *= 1.0 + ridge
-        diagonal += _TINY
+    own = np.diag(hessian)
+    for ridge in FIRST_RIDGE * 10.0 ** np.arange(MOST_RIDGES):
+        damped = hessian + np.diag(ridge * own + np.finfo(np.float64).tiny)
         _, solution, info = dposv(damped, gradient)
         if info == 0 and np.isfinite(solution).all():
             return np.asarray(solution)
-        ridge *= 10.0
     return gradient
-
-
-def solve_by_products(
-    product: Callable[[Floats], Floats], diagonal: Floats, gradient: Floats
-) -> Floats:
-    """Solve the Newton system by conjugate gradients, where the Hessian is too large for memory."""
-    norm = float(np.linalg.norm(gradient))
-    target = min(CG_ACCURACY, norm**0.5) * norm
-    scale = 1.0 / np.maximum(diagonal, LEAST_DIAGONAL * float(diagonal.max()) + _TINY)
-    solution, residual = np.zeros_like(gradient), gradient.copy()
-    direction = scale * residual
-    inner = float(residual @ direction)
-    for _ in range(min(gradient.size, MOST_PRODUCTS)):
-        image = product(direction)
-        curvature = float(direction @ image)
-        if curvature <= 0:
-            break
-        length = inner / curvature
-        solution += length * direction
-        residual -= length * image
-        if float(np.linalg.norm(residual)) <= target:
-            break
-        scaled = scale * residual
-        previous, inner = inner, float(residual @ scaled)
-        direction = scaled + (inner / previous) * direction
-    return solution if solution.any() else gradient

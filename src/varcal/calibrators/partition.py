@@ -36,9 +36,8 @@ _LEAST_GAIN, _ROUNDING, _EQUAL_GAIN, _DECIMALS = 1e-10, 1e-12, 1e-9, 12
 
 @dataclass(frozen=True)
 class Leaf:
-    """A region: its number, and the rows and weight that it was grown from."""
+    """A region: the rows and the weight that it was grown from."""
 
-    index: int
     n: int
     weight: float
 
@@ -74,65 +73,30 @@ class Split:
 Node = Leaf | Split
 
 
-def route(node: Node, columns: Columns, n: int) -> Ints:
-    """Return the number of each row's leaf."""
-    found = np.empty(n, dtype=np.intp)
-    pending: list[tuple[Node, Ints]] = [(node, np.arange(n))]
-    while pending:
-        here, rows = pending.pop()
-        if not rows.size:
-            continue
-        if isinstance(here, Leaf):
-            found[rows] = here.index
-            continue
-        values = columns[here.variable][rows]
-        if here.left_levels:
-            left, right = (_among(values, each) for each in (here.left_levels, here.right_levels))
-        else:
-            left, right = values < here.threshold, values >= here.threshold
-        if isinstance(here.other, str):
-            left, right = (~right, right) if here.other == "left" else (left, ~left)
-        else:
-            pending.append((here.other, rows[~(left | right)]))
-        pending += [(here.left, rows[left]), (here.right, rows[right])]
-    return found
-
-
 def leaf_step(node: Node) -> Step:
-    """Return the step to the number of a row's leaf, counted from left to right."""
-    numbers = {leaf.index: k for k, (leaf, _) in enumerate(leaves(node))}
+    """Return the step to the number of a row's leaf, in the order of `leaves`."""
+    numbers = iter(range(1 << 30))
 
-    def walk(here: Node | str) -> Step:
-        assert not isinstance(here, str)
+    def walk(here: Node) -> Step:
         if isinstance(here, Leaf):
-            return constant(numbers[here.index])
-        sides = {"left": walk(here.left), "right": walk(here.right)}
+            return constant(next(numbers))
+        left, right = walk(here.left), walk(here.right)
+        other = here.other if isinstance(here.other, str) else walk(here.other)
         if here.left_levels:
             values = code(here.variable)
-            left, right = (among(values, each) for each in (here.left_levels, here.right_levels))
-            if here.other == "left":
-                return where(right, sides["right"], sides["left"])
-            if here.other == "right":
-                return where(left, sides["left"], sides["right"])
-            return where(left, sides["left"], where(right, sides["right"], walk(here.other)))
+            on_left, on_right = among(values, here.left_levels), among(values, here.right_levels)
+            if other == "left":
+                return where(on_right, right, left)
+            if other == "right":
+                return where(on_left, left, right)
+            return where(on_left, left, where(on_right, right, other))
         values = number(here.variable)
-        if here.other == "left":
-            return where(at_most(here.threshold, values), sides["right"], sides["left"])
-        known = where(less(values, here.threshold), sides["left"], sides["right"])
-        return known if here.other == "right" else where(missing(values), walk(here.other), known)
+        if other == "left":
+            return where(at_most(here.threshold, values), right, left)
+        known = where(less(values, here.threshold), left, right)
+        return known if other == "right" else where(missing(values), other, known)
 
     return walk(node)
-
-
-def _among(values: Ints, levels: tuple[int, ...]) -> Bools:
-    """Return which codes are among some levels; one code without numpy's overhead.
-
-    >>> _among(np.array([2]), (0, 2)), _among(np.array([2, 1]), (0, 2))
-    (array([ True]), array([ True, False]))
-    """
-    if values.size == 1:
-        return np.array([values.item() in levels])
-    return np.isin(values, levels)
 
 
 def leaves(node: Node, path: tuple[tuple[Split, str], ...] = ()) -> Iterator[tuple[Leaf, Any]]:
@@ -174,7 +138,6 @@ def grow(
         threshold are taken.
     """
     mass = np.ones(y.size) if weight is None else weight
-    counter = iter(range(1 << 30))
     least = min_weight * (1.0 - _ROUNDING)
 
     def build(rows: Ints, depth: int) -> Node:
@@ -183,7 +146,7 @@ def grow(
         if depth > 0 and total >= 2 * least and np.ptp(y[rows]) > 0:
             cut = _best_cut(columns, y, mass, rows, n_classes, least)
         if cut is None:
-            return Leaf(next(counter), rows.size, total)
+            return Leaf(rows.size, total)
         left, right, other = rows[cut.left], rows[cut.right], rows[~(cut.left | cut.right)]
         heavier = "left" if mass[left].sum() >= mass[right].sum() else "right"
         own_branch = other.size > 0 and mass[other].sum() >= least

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._options import EPS, check_eps, check_flag, check_not_negative, one_of
-from varcal.calibrators.logistic import (
-    blocks_of_rows,
-    fit_logistic,
-    logistic_steps,
-    two_columns,
-)
-from varcal.calibrators.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators.steps import Step, clipped, log
+from varcal._options import check_eps, check_flag, check_not_negative, one_of, or_none
+from varcal.calibrators.logistic import fit_logistic
+from varcal.calibrators.one_vs_rest import OneVsRestCalibrator, inside_of
+from varcal.calibrators.steps import Step, log, logistic
 
 
 @dataclass(frozen=True)
@@ -25,25 +20,6 @@ class PlattMap:
 
     slope: float
     intercept: float
-    on: str
-    eps: float
-
-    def log_odds(self, score: Floats) -> Floats:
-        """Return logit q."""
-        return self.slope * platt_feature(score, self.on, self.eps) + self.intercept
-
-    def columns(self, score: Floats) -> Floats:
-        """Return the probabilities of "no" and "yes"."""
-        return two_columns(score, self.log_odds)
-
-    def table_row(self) -> dict[str, Any]:
-        """Return the two parameters."""
-        return {"slope": self.slope, "intercept": self.intercept}
-
-    def as_steps(self, score: Step) -> tuple[Step, Step]:
-        """Return the steps to the probabilities of "no" and "yes"."""
-        eta = platt_step(score, self.on, self.eps) * self.slope + self.intercept
-        return logistic_steps(eta)
 
 
 class PlattCalibrator(OneVsRestCalibrator):
@@ -64,9 +40,9 @@ class PlattCalibrator(OneVsRestCalibrator):
     smooth_targets : bool
         Whether to use Platt's targets, (N₊ + 1) / (N₊ + 2) and 1 / (N₋ + 2), in place of 1 and 0;
         they keep the curve finite where the classes are perfectly separated.
-    eps : float
-        Scores are moved at least this far from 0 and 1 before taking the logit; from 1 by 2.2e-16
-        at least.
+    eps : float, optional
+        How far scores are kept from 0 and 1 before the logit; None means the floor of all
+        calibrators by score, min(½ · smallest positive p, 1 / 2n).
 
     References
     ----------
@@ -82,11 +58,12 @@ class PlattCalibrator(OneVsRestCalibrator):
            [0.667, 0.333]])
     """
 
+    maps_: list[PlattMap | None]
     _parameters: ClassVar = {
         "on": one_of("logit", "probability"),
         "smooth_targets": check_flag,
         "l2": check_not_negative,
-        "eps": check_eps,
+        "eps": or_none(check_eps),
     }
 
     def __init__(
@@ -95,7 +72,7 @@ class PlattCalibrator(OneVsRestCalibrator):
         on: Literal["logit", "probability"] = "logit",
         l2: float = 0.0,
         smooth_targets: bool = True,
-        eps: float = EPS,
+        eps: float | None = None,
     ) -> None:
         self.on = on
         self.l2 = l2
@@ -109,39 +86,29 @@ class PlattCalibrator(OneVsRestCalibrator):
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
         target = smoothed(hit, weight) if self.smooth_targets else hit
-        features = platt_features(score, self.on, self.eps)
-        fit = fit_logistic(features, target, weight, l2=self.l2)
+        feature = score if self.on == "probability" else logit_of(score, self.floor_)
+        fit = fit_logistic(feature[None, :], target, weight, l2=self.l2)
         self.separated_ = self.separated_ or fit.separated
-        return PlattMap(float(fit.coef[0]), fit.intercept, self.on, self.eps)
+        return PlattMap(float(fit.coef[0]), fit.intercept)
+
+    def _map_steps(self, fitted: PlattMap, score: Step) -> tuple[Step, Step]:
+        feature = score if self.on == "probability" else logit_step(self._inside(score))
+        return logistic(feature * fitted.slope + fitted.intercept)
 
     def _sentence(self) -> str:
         shown = "logit(p)" if self.on == "logit" else "p"
         return f"logit(q) = slope · {shown} + intercept."
 
 
-def platt_feature(score: Floats, on: str, eps: float) -> Floats:
-    """Return the score, or its logit."""
-    if on == "probability":
-        return score
-    inside = np.minimum(np.maximum(score, eps), 1.0 - max(eps, EPS))
-    inside /= 1.0 - inside
-    return np.log(inside, out=inside)
+def logit_of(score: Floats, floor: float) -> Floats:
+    """Return logits of scores that are kept away from 0 and 1."""
+    inside = inside_of(score, floor)
+    return np.log(inside / (1.0 - inside))
 
 
-def platt_step(score: Step, on: str, eps: float) -> Step:
-    """Return the step of `platt_feature`."""
-    if on == "probability":
-        return score
-    inside = clipped(score, eps, 1.0 - max(eps, EPS)).named("inside")
+def logit_step(inside: Step) -> Step:
+    """Return the step to the logit of a score between 0 and 1."""
     return log(inside / (1.0 - inside)).named("logit")
-
-
-def platt_features(score: Floats, on: str, eps: float) -> Floats:
-    """Return the score, or its logit, as a new array of one row."""
-    features = np.empty((1, score.size))
-    for rows in blocks_of_rows(score.size):
-        features[0, rows] = platt_feature(score[rows], on, eps)
-    return features
 
 
 def smoothed(hit: Floats, weight: Floats | None) -> Floats:
@@ -149,6 +116,4 @@ def smoothed(hit: Floats, weight: Floats | None) -> Floats:
     yes = float(hit.sum() if weight is None else hit @ weight)
     no = float(hit.size if weight is None else weight.sum()) - yes
     low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
-    target = hit * (high - low)
-    target += low
-    return target
+    return low + hit * (high - low)

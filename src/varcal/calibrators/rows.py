@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -14,6 +14,7 @@ from varcal._input.indexes import check_indexes
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
+from varcal._options import EPS
 from varcal.calibrators.held_together import instants_of, units_of
 from varcal.exceptions import InputError, VarcalError
 
@@ -104,6 +105,17 @@ class CalibrationRows:
     def columns(self) -> Floats:
         """Return the scores with one column per class, shape (n, K)."""
         return np.column_stack([1.0 - self.p, self.p]) if self.p.ndim == 1 else self.p
+
+    def floor(self) -> float:
+        """Return what scores of 0 are raised to, and those of 1 are lowered by.
+
+        It is min(½ · smallest positive probability of any class, 1 / 2n): below all other scores,
+        and not more certain than n rows can be. It is at least 2.2e-16, so that one score next to
+        0 does not decide a fit.
+        """
+        cells = self.columns()
+        least = float(cells[cells > 0].min())
+        return max(min(least / 2, 0.5 / self.total()), EPS)
 
     def sums(self, *, with_variables: bool) -> Floats:
         """Return the number of rows, and sums that other rows hardly share."""
@@ -233,15 +245,10 @@ def valid(answer: Floats, *, normalized: bool = True) -> bool:
     return inside and (not normalized or bool((abs(answer.sum(axis=1) - 1.0) < 1e-6).all()))
 
 
-def careful_answer(
-    answer: Callable[[CalibrationRows], Floats], rows: CalibrationRows, *, normalized: bool
-) -> Floats:
-    """Return the answer to rows, or say that the contents of the file do not fit together."""
-    with consistent(True):
-        found = answer(rows)
-    if found.shape != (len(rows), rows.n_classes) or not valid(found, normalized=normalized):
+def refuse_invalid(answer: Floats, rows: CalibrationRows, *, normalized: bool) -> None:
+    """Refuse an answer from fitted values of a file that is not one of probabilities."""
+    if answer.shape != (len(rows), rows.n_classes) or not valid(answer, normalized=normalized):
         raise _damaged("no probabilities")
-    return found
 
 
 @contextmanager

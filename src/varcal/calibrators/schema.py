@@ -12,6 +12,9 @@ from varcal._input.date_texts import as_dates, as_text, read_as
 from varcal._input.variables import Kind, Variable, warn_if_merged
 from varcal.exceptions import InputError
 
+#: The code of a level that was not in the fit; that of missing values is −1.
+UNSEEN = -2
+
 
 @dataclass(frozen=True)
 class Schema:
@@ -99,7 +102,7 @@ class Schema:
         texts = tuple(map(str, self.levels[k]))
         return (*texts, "other") if self._is_pooled(k) else texts
 
-    def align(self, variables: tuple[Variable, ...], *, unseen: int = -1) -> list[AnyArray]:
+    def align(self, variables: tuple[Variable, ...], *, unseen: int = UNSEEN) -> list[AnyArray]:
         """Return one array per fitted column.
 
         Numbers stay numbers, with NaN where they are missing. Levels become their position among

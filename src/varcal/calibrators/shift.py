@@ -10,22 +10,21 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints
 from varcal._options import EPS
 from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.logistic import logistic_steps
 from varcal.calibrators.newton import minimize_convex, solve_dense
 from varcal.calibrators.rows import CalibrationRows
-from varcal.calibrators.softmax import blocks, softmax
+from varcal.calibrators.softmax import softmax
 from varcal.calibrators.steps import (
     Step,
     clipped,
     constant,
     equal,
     exp,
+    items,
     join,
     largest,
     less,
     log,
-    score,
+    logistic,
     total,
     where,
 )
@@ -69,6 +68,7 @@ class ShiftCalibrator(Calibrator):
     """
 
     _state = ("shift_",)
+    shift_: float | Floats
     _fits_one_class: ClassVar[bool] = True
     _without_rows: ClassVar[str] = "half an event is added to each class"
 
@@ -80,18 +80,11 @@ class ShiftCalibrator(Calibrator):
             enters = (p.max(axis=1) < 1) & (p[np.arange(len(p)), rows.y] > 0)
         weight = None if rows.weight is None else rows.weight[enters]
         shifts = _fit_shifts(p[enters], rows.y[enters], weight)
-        self.shift_: float | Floats = shifts - shifts.mean()
+        self.shift_ = shifts - shifts.mean()
         if len(shifts) == 2:
             self.shift_ = float(shifts[1] - shifts[0])
 
-    def _answer(self, rows: CalibrationRows) -> Floats:
-        answer = np.empty((len(rows), rows.n_classes))
-        steps = self._steps(tuple(score(k) for k in range(rows.n_classes)))
-        for part in blocks(len(rows), rows.n_classes):
-            answer[part] = evaluate(steps, rows.block(part).columns(), {}, {})
-        return answer
-
-    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         if isinstance(self.shift_, float):
             return _two_steps(scores[1], self.shift_)
         p = join(scores)
@@ -100,7 +93,7 @@ class ShiftCalibrator(Calibrator):
         powers = where(positive, exp(logits - largest(logits)), 0.0).named("power")
         inside = clipped(powers / total(powers), LEAST, 1.0 - EPS)
         q = where(less(largest(p), 1.0), where(positive, inside, 0.0), p)
-        return tuple(q.item(k) for k in range(q.width))
+        return items(q)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         if isinstance(self.shift_, float):
@@ -118,7 +111,7 @@ def _two_steps(p: Step, shift: float) -> tuple[Step, Step]:
     """Return the steps to the probabilities of "no" and "yes"."""
     inside = clipped(p, LEAST, 1.0 - EPS / 2).named("inside")
     logit = log(inside / (1.0 - inside)) + shift
-    no, yes = logistic_steps(clipped(logit, LOWEST_LOGIT, HIGHEST_LOGIT))
+    no, yes = logistic(clipped(logit, LOWEST_LOGIT, HIGHEST_LOGIT))
     low, high = equal(p, 0.0), equal(p, 1.0)
     return where(low, 1.0, where(high, 0.0, no)), where(low, 0.0, where(high, 1.0, yes))
 
@@ -138,34 +131,29 @@ def _fit_shifts(p: Floats, y: Ints, weight: Floats | None) -> Floats:
     with np.errstate(divide="ignore"):  # a score of 0 stays 0
         logs = np.log(p)
 
-    def evaluate_at(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+    def whole(values: Floats) -> Floats:
         shifts = np.zeros(k)
         shifts[free] = values
-        means, products = np.zeros(k), np.zeros((k, k))
-        for rows in blocks(n, k):
-            q = softmax(logs[rows] + shifts)
-            weighted = q * shares[rows, None]
-            means += weighted.sum(axis=0)
-            products += weighted.T @ q
+        return shifts
+
+    def evaluate_at(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+        q = softmax(logs + whole(values))
+        weighted = q * shares[:, None]
+        means = weighted.sum(axis=0)
         gradient = (means - rates)[free]
-        hessian = (np.diag(means) - products)[np.ix_(free, free)]
+        hessian = (np.diag(means) - weighted.T @ q)[np.ix_(free, free)]
         return gradient, lambda: solve_dense(hessian, gradient)
 
     def loss(values: Floats) -> float:
-        shifts = np.zeros(k)
-        shifts[free] = values
-        value = -float(rates @ shifts)
-        for rows in blocks(n, k):
-            logits = logs[rows] + shifts
-            top = logits.max(axis=1)
-            value += float(shares[rows] @ (top + np.log(np.exp(logits - top[:, None]).sum(axis=1))))
-        return value
+        logits = logs + whole(values)
+        top = logits.max(axis=1)
+        sums = top + np.log(np.exp(logits - top[:, None]).sum(axis=1))
+        return float(shares @ sums - rates @ whole(values))
 
-    shifts = np.zeros(k)
-    if n:
-        start = shifts[free]
-        shifts[free] = minimize_convex(evaluate_at, loss, start, tol=1e-13, max_iter=200)[0]
-    return shifts
+    start = np.zeros(k - 1)
+    if not n:
+        return whole(start)
+    return whole(minimize_convex(evaluate_at, loss, start, tol=1e-13, max_iter=200)[0])
 
 
 def _has_maximum(available: Bools, y: Ints) -> bool:

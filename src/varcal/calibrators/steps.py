@@ -1,7 +1,8 @@
 """Step: one operation on a row, and the functions that make them.
 
 A fitted calibrator is a graph of steps from the scores and variables of a row to its calibrated
-probabilities. A step gives a number, a vector of `width` numbers, a position in a table, or a
+probabilities: `predict_proba` evaluates it with numpy (`evaluate`), exports write it in other
+languages. A step gives a number, a vector of `width` numbers, a position in a table, or a
 condition. These are all operations; a target (SQL, ONNX, …) translates each of them once:
 
 ======================================= =======================================================
@@ -23,8 +24,10 @@ where                                   the second argument where the first, a c
                                         otherwise the third
 find (data: cuts)                       how many cuts are below a finite number
 take (data: a table)                    one row of a table, by its position
-curve (data: a `Curve`)                 straight lines between knots, at a number
-choose                                  one of the arguments after the first, by its position
+curve (data: a `Curve`)                 straight lines between knots, at a number: a number, or
+                                        a vector with one curve per element
+choose                                  one of the arguments after the first, by its position;
+                                        the others need not be computed
 trees (data: a `Forest`)                the sum of the leaves that numbers lead to
 join                                    numbers and vectors, as one vector
 part (data: begin, end)                 some of a vector
@@ -41,6 +44,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -114,19 +118,28 @@ class Curve:
     ----------
     knots : ndarray of shape (m,)
         Increasing numbers; m is at least 1.
-    heights : ndarray of shape (m,)
-        The curve at the knots.
+    heights : ndarray of shape (m,) or (m, width)
+        The curve at the knots, or one curve per column.
     """
 
     knots: Floats
     heights: Floats
 
-    @property
+    @cached_property
     def slopes(self) -> Floats:
-        """The slope after each knot; 0 after the last one."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            found = np.append(np.diff(self.heights) / np.diff(self.knots), 0.0)
+        """The slopes after each knot; 0 after the last one."""
+        rise = np.diff(self.heights, axis=0)
+        gaps = np.diff(self.knots).reshape(-1, *(1,) * (rise.ndim - 1))
+        with np.errstate(all="ignore"):
+            found = np.concatenate([rise / gaps, 0.0 * self.heights[:1]])
         return np.where(np.isfinite(found), found, 0.0)
+
+    @property
+    def lines(self) -> Floats:
+        """Knot, heights and slopes of each straight line, which a number between knots is on."""
+        m = len(self.knots)
+        rows = np.column_stack([self.knots, self.heights, self.slopes])
+        return rows[: max(m - 1, 1)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -257,8 +270,10 @@ def take(position: Step, table: Floats, labels: Iterable[str] = ()) -> Step:
 
 
 def curve(x: Step, knots: Floats, heights: Floats) -> Step:
-    """Return a curve of straight lines at x."""
-    return Step("curve", (x,), Curve(knots, heights))
+    """Return a curve of straight lines at x; several curves with one column of heights each."""
+    heights = np.asarray(heights, dtype=np.float64)
+    width = heights.shape[1] if heights.ndim == 2 else 0
+    return Step("curve", (x,), Curve(np.asarray(knots, dtype=np.float64), heights), width)
 
 
 def choose(position: Step, options: Iterable[Step]) -> Step:
@@ -309,8 +324,36 @@ def softmax(logits: Step) -> Step:
     return powers / total(powers)
 
 
-def sorted_steps(outputs: Iterable[Step]) -> Iterator[Step]:
-    """Yield every step that the outputs depend on, each once and after its arguments."""
+def logistic(log_odds: Step) -> tuple[Step, Step]:
+    """Return the probabilities of "no" and "yes", both exact where they are small."""
+    log_odds = log_odds.named("log_odds")
+    return sigmoid(-log_odds), sigmoid(log_odds)
+
+
+def items(vector: Step) -> tuple[Step, ...]:
+    """Return the elements of a vector."""
+    return tuple(vector.item(k) for k in range(vector.width))
+
+
+def class_scores(n_classes: int) -> tuple[Step, ...]:
+    """Return the probabilities of all classes; of two, only that of the second is read."""
+    if n_classes == 2:
+        return 1.0 - score(1), score(1)
+    return tuple(score(k) for k in range(n_classes))
+
+
+def is_lazy(step: Step) -> bool:
+    """Return whether the options of a step are worth computing only where they are chosen."""
+    return step.op == "choose" and any(
+        each.op not in ("item", "constant") for each in step.args[1:]
+    )
+
+
+def sorted_steps(outputs: Iterable[Step], *, lazy: bool = False) -> Iterator[Step]:
+    """Yield every step that the outputs depend on, each once and after its arguments.
+
+    With `lazy`, not those that only the options of a lazy step depend on.
+    """
     seen: set[int] = set()
     pending = [(step, False) for step in reversed(tuple(outputs))]
     while pending:
@@ -320,4 +363,5 @@ def sorted_steps(outputs: Iterable[Step]) -> Iterator[Step]:
         elif id(step) not in seen:
             seen.add(id(step))
             pending.append((step, True))
-            pending += [(each, False) for each in reversed(step.args) if id(each) not in seen]
+            needed = step.args[:1] if lazy and is_lazy(step) else step.args
+            pending += [(each, False) for each in reversed(needed) if id(each) not in seen]

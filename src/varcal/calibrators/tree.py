@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from varcal._arrays import Floats
 from varcal._options import check_choice, check_not_negative, number, whole
 from varcal.calibrators.beta import BetaCalibrator
 from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.dirichlet import DirichletCalibrator
-from varcal.calibrators.partition import grow, leaf_step, leaves, route
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.log_linear import DirichletCalibrator
+from varcal.calibrators.partition import Node, grow, leaf_step, leaves
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.schema import Schema
-from varcal.calibrators.steps import Step, choose
+from varcal.calibrators.steps import Step, choose, items, join
 from varcal.exceptions import InputError, VarcalWarning
 
 #: Deeper trees have more leaves than any table has rows.
@@ -76,6 +76,9 @@ class TreeCalibrator(Calibrator):
     """
 
     _state = ("tree_", "leaves_", "schema_")
+    tree_: Node
+    leaves_: list[Calibrator]
+    schema_: Schema
     _parameters: ClassVar = {
         "max_depth": whole(0, MOST_DEPTH),
         "min_leaf": number(0, 0.5, ends="[]", hint="try 0.05"),
@@ -121,11 +124,10 @@ class TreeCalibrator(Calibrator):
             max_depth=self.max_depth,
             min_weight=self.min_leaf * rows.total(),
         )
-        found = route(self.tree_, columns, len(rows))
+        n_levels = [*map(len, self.schema_.levels)]
+        found = evaluate([leaf_step(self.tree_)], rows.columns(), columns, n_levels)[:, 0]
         plain = rows.plain()
-        self.leaves_ = [
-            self._fit_leaf(plain, found == leaf.index) for leaf, _ in leaves(self.tree_)
-        ]
+        self.leaves_ = [self._fit_leaf(plain, found == k) for k, _ in enumerate(leaves(self.tree_))]
         self.separated_ = any(each.separated_ for each in self.leaves_)
 
     @property
@@ -170,19 +172,9 @@ class TreeCalibrator(Calibrator):
             own = rows
         return inner._fit_rows(own)
 
-    def _answer(self, rows: CalibrationRows) -> Floats:
-        found = route(self.tree_, self.schema_.align(rows.variables), len(rows))
-        answer = np.empty((len(rows), rows.n_classes))
-        for (leaf, _), inner in zip(leaves(self.tree_), self.leaves_, strict=True):
-            inside = (found == leaf.index).nonzero()[0]
-            if inside.size:
-                answer[inside] = inner._answer(rows.block(inside))
-        return answer
-
-    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         leaf = leaf_step(self.tree_).named("leaf")
-        answers = [inner._steps(scores, exact=exact) for inner in self.leaves_]
-        return tuple(choose(leaf, cells) for cells in zip(*answers, strict=True))
+        return items(choose(leaf, [join(inner._steps(scores)) for inner in self.leaves_]))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         walked = list(leaves(self.tree_))
