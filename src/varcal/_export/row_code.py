@@ -14,7 +14,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 from varcal._export.program import Program
-from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, is_lazy, sorted_steps
 
 #: Elements of a vector that are written out one by one.
 SHORT = 8
@@ -56,6 +56,7 @@ class RowCode:
     results: list[str] = field(default_factory=list)
     _found: dict[int, str | list[str]] = field(default_factory=dict)
     _tables: dict[int, str] = field(default_factory=dict)
+    _count: int = 0
 
     @classmethod
     def of(cls, program: Program, *, with_numpy: bool) -> RowCode:
@@ -63,7 +64,7 @@ class RowCode:
         code = cls(program, with_numpy)
         # Of two classes only the second is returned.
         outputs = program.outputs[1:] if program.binary else program.outputs
-        for step in sorted_steps(outputs):
+        for step in sorted_steps(outputs, lazy=True):
             code._add(step)
         code.results = [code._name(step) for step in outputs]
         return code
@@ -106,9 +107,9 @@ class RowCode:
         return self._assigned(f"np.array({shown})" if self.with_numpy else shown)
 
     def _assigned(self, expression: str) -> str:
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"{name} = {expression}")
-        return name
+        self._count += 1
+        self.lines.append(f"t{self._count} = {expression}")
+        return f"t{self._count}"
 
     def _constant_name(self, value: Any, letter: str) -> str:
         if id(value) not in self._tables:
@@ -201,17 +202,39 @@ class RowCode:
         self._tables[-id(table)] = where
         return name, where
 
-    def _of_curve(self, step: Step) -> str:
+    def _of_curve(self, step: Step) -> str | list[str]:
         shape: Curve = step.data
-        x = self._name(step.args[0])
-        names = [
-            self._constant_name(each, "K") for each in (shape.knots, shape.heights, shape.slopes)
-        ]
-        return self._assigned(f"_curve({x}, {', '.join(names)})")
+        x, width = self._name(step.args[0]), step.width
+        knots = self._constant_name(shape.knots, "K")
+        if not width:
+            tables = [self._constant_name(each, "K") for each in (shape.heights, shape.slopes)]
+            return self._assigned(f"_curve({x}, {knots}, {', '.join(tables)})")
+        low, high = shape.knots[[0, -1]].tolist()
+        inside = self._assigned(f"min(max({x}, {low!r}), {high!r})")
+        at = f"bisect_left({knots}, {inside}, 1, {max(len(shape.knots) - 1, 1)}) - 1"
+        row = self._assigned(f"{self._constant_name(shape.lines, 'T')}[{at}]")
+        apart = self._assigned(f"{inside} - {row}[0]")
+        return [f"({row}[{1 + k}] + {row}[{1 + width + k}] * {apart})" for k in range(width)]
 
-    def _of_choose(self, step: Step) -> str:
-        options = ", ".join(self._name(option) for option in step.args[1:])
-        return self._assigned(f"({options},)[{self._name(step.args[0])}]")
+    def _of_choose(self, step: Step) -> str | list[str]:
+        at, options = self._name(step.args[0]), step.args[1:]
+        if not is_lazy(step):
+            return self._assigned(f"({', '.join(map(self._name, options))},)[{at}]")
+        lines, found, names = self.lines, self._found, []
+        for _ in range(step.width or 1):
+            self._count += 1
+            names.append(f"t{self._count}")
+        for k, option in enumerate(options):
+            # What only this option needs is computed in its branch.
+            self.lines, self._found = [], dict(found)
+            for each in sorted_steps([option], lazy=True):
+                if id(each) not in self._found:
+                    self._add(each)
+            results = ", ".join(self._elements(option))
+            branch = [*self.lines, f"{', '.join(names)} = {results}"]
+            lines += [f"{'elif' if k else 'if'} {at} == {k}:", *(f"    {line}" for line in branch)]
+        self.lines, self._found = lines, found
+        return names if step.width else names[0]
 
     def _of_trees(self, step: Step) -> str:
         forest: Forest = step.data

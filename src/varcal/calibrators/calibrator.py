@@ -422,7 +422,7 @@ class Calibrator(BaseEstimator, ABC):
         """Return the calibrated probabilities, shape (n, K)."""
         schema = self._schema
         columns = schema.align(rows.variables) if schema.names else []
-        return evaluate(self._outputs, rows.columns(), columns, [*map(len, schema.levels)])
+        return evaluate(self._outputs, rows.p, columns, [*map(len, schema.levels)])
 
     @abstractmethod
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:

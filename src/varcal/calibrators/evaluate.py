@@ -40,8 +40,8 @@ def evaluate(
     ----------
     outputs : sequence of Step
         The steps.
-    scores : ndarray of shape (n, K)
-        The probabilities of all classes.
+    scores : ndarray of shape (n,) or (n, K)
+        The probability of the second of two classes, or those of all classes.
     variables : sequence of ndarray
         Numbers with NaN, or codes with −1 where they are missing and −2 where they are unseen.
     n_levels : sequence of int
@@ -103,13 +103,19 @@ def _constant(step: Step, rows: _Rows) -> AnyArray:
     return np.broadcast_to(step.data, (rows.size, *np.shape(step.data)))
 
 
+def _score(step: Step, rows: _Rows) -> AnyArray:
+    if rows.scores.ndim == 2:
+        return np.asarray(rows.scores[rows.at, step.data])
+    return np.asarray(rows.scores[rows.at] if step.data else 1.0 - rows.scores[rows.at])
+
+
 def _code(step: Step, rows: _Rows) -> AnyArray:
     codes, size = np.asarray(rows.variables[step.data])[rows.at], rows.n_levels[step.data]
     return np.where(codes < 0, size + 2 + codes, codes)
 
 
 _READ: dict[str, Callable[[Step, _Rows], AnyArray]] = {
-    "score": lambda step, rows: rows.scores[rows.at, step.data],
+    "score": _score,
     "number": lambda step, rows: np.asarray(rows.variables[step.data], np.float64)[rows.at],
     "code": _code,
     "constant": _constant,
@@ -157,13 +163,14 @@ def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:
 
 def _trees(step: Step, *numbers: Floats) -> Floats:
     forest: Forest = step.data
-    columns = np.stack(numbers).astype(np.float64)
-    rows, total = np.arange(columns.shape[1]), np.zeros(columns.shape[1])
+    n = len(numbers[0])
+    flat, rows, total = np.concatenate(numbers), np.arange(n), np.zeros(n)
     for variable, cut, value in zip(forest.variable, forest.cut, forest.value, strict=True):
-        node = np.zeros(len(rows), dtype=np.intp)
+        begin, node = variable * n, np.zeros(n, dtype=np.intp)
         for _ in range(forest.depth):
-            node = 2 * node + 1 + (columns[variable[node], rows] > cut[node])
-        total += value[node - len(cut)]
+            right = flat.take(begin.take(node) + rows) > cut.take(node)
+            node += node + 1 + right
+        total += value.take(node - len(cut))
     return total
 
 

@@ -125,7 +125,7 @@ class TreeCalibrator(Calibrator):
             min_weight=self.min_leaf * rows.total(),
         )
         n_levels = [*map(len, self.schema_.levels)]
-        found = evaluate([leaf_step(self.tree_)], rows.columns(), columns, n_levels)[:, 0]
+        found = evaluate([leaf_step(self.tree_)], rows.p, columns, n_levels)[:, 0]
         plain = rows.plain()
         self.leaves_ = [self._fit_leaf(plain, found == k) for k, _ in enumerate(leaves(self.tree_))]
         self.separated_ = any(each.separated_ for each in self.leaves_)
