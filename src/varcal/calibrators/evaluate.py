@@ -150,11 +150,20 @@ _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
 def _curve(step: Step, x: Floats) -> Floats:
     shape: Curve = step.data
     if not step.width:
-        return np.interp(x, shape.knots, shape.heights)
+        return interpolated(x, shape.knots, shape.heights)
     inside = np.clip(x, shape.knots[0], shape.knots[-1])
     at = np.searchsorted(shape.knots[1:-1], inside, side="left")
     apart = (inside - shape.knots[at])[:, None]
     return np.asarray(shape.heights[at] + shape.slopes[at] * apart)
+
+
+def interpolated(x: Floats, knots: Floats, heights: Floats) -> Floats:
+    """Return straight lines between knots; where a slope overflows, the height before x."""
+    found = np.interp(x, knots, heights)
+    lost = ~np.isfinite(found) & ~np.isnan(x)
+    if lost.any():
+        found[lost] = heights[np.searchsorted(knots, x[lost], side="right").clip(1) - 1]
+    return found
 
 
 def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:

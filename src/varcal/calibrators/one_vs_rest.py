@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,7 +31,7 @@ class OneVsRestCalibrator(Calibrator):
         How far scores are kept from 0 and 1 before a logarithm is taken.
     """
 
-    _state = ("maps_", "floor_")
+    _state: ClassVar[tuple[str, ...]] = ("maps_", "floor_")
     floor_: float
 
     def _learn(self, rows: CalibrationRows) -> None:

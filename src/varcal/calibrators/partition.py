@@ -81,7 +81,7 @@ def leaf_step(node: Node) -> Step:
         if isinstance(here, Leaf):
             return constant(next(numbers))
         left, right = walk(here.left), walk(here.right)
-        other = here.other if isinstance(here.other, str) else walk(here.other)
+        other: Any = here.other if isinstance(here.other, str) else walk(here.other)
         if here.left_levels:
             values = code(here.variable)
             on_left, on_right = among(values, here.left_levels), among(values, here.right_levels)
