@@ -5,7 +5,6 @@ import pytest
 
 from cases import postgres
 from cases.exports import BY_VARIABLE, awkward, drawn, small
-from varcal.exceptions import InputError
 
 psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
 # One worker of pytest-xdist runs them all: there is one server.

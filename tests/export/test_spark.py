@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-import varcal as vc
-from cases.exports import AGE, PLAIN_SEX, awkward, drawn, small
-from varcal.exceptions import InputError
+from cases.exports import PLAIN_SEX, awkward, drawn
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")

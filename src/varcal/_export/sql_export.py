@@ -159,7 +159,7 @@ def to_sql(
         raise InputError(
             f"the query has {len(query):,} characters, and {words.title} reads at most "
             f"{words.most_characters:,.0f}",
-            "fit with trees=False, or export it by to_onnx or to_python",
+            "export it by to_onnx or to_python",
             argument="dialect",
         )
     return SqlExport(RandomRows.of(program), program, query, dialect, quoted, scores, variables)

@@ -14,7 +14,6 @@ from varcal._options import (
     check_flag,
     check_not_negative,
     one_of,
-    or_none,
     whole,
 )
 from varcal.calibrators.beta import beta_features, beta_steps, exact_inside
@@ -211,9 +210,9 @@ class AugmentedCalibrator(OneVsRestCalibrator):
         Whether the coefficients of the score must not be negative.
     standardize, clip : bool
         Whether the terms of V are standardized, and V is clipped to the fitted range.
-    eps : float, optional
-        How far scores are kept from 0 and 1 before the logarithms; None means the floor of all
-        calibrators by score, min(½ · smallest positive p, 1 / 2n).
+    eps : float
+        How far scores are kept from 0 and 1 before the logarithms; from 1 by 2.2e-16 at least. It
+        is smaller than elsewhere: together with V, the size of a tiny score can matter.
     clip_score : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
@@ -253,7 +252,7 @@ class AugmentedCalibrator(OneVsRestCalibrator):
         "nonnegative": check_flag,
         "standardize": check_flag,
         "clip": check_flag,
-        "eps": or_none(check_eps),
+        "eps": check_eps,
         "clip_score": one_of("all", "exact"),
     }
     _uses_variables = True
@@ -269,7 +268,7 @@ class AugmentedCalibrator(OneVsRestCalibrator):
         nonnegative: bool = True,
         standardize: bool = True,
         clip: bool = True,
-        eps: float | None = None,
+        eps: float = 1e-300,
         clip_score: Literal["all", "exact"] = "all",
     ) -> None:
         self.score = score

@@ -8,6 +8,8 @@ from varcal._arrays import Bools, Floats, Ints
 
 #: The bound of the gradient, and steps at most.
 TOLERANCE, MOST_STEPS = 1e-11, 200
+#: The accuracy of the last step, and the largest one that is rounding.
+LAST_ACCURACY, LAST_STEP = 1e-6, 1e-4
 #: The probability of the true class from which a row counts as predicted with certainty.
 CERTAIN = 1 - 1e-4
 
@@ -48,6 +50,7 @@ def fit_softmax(
         W and b; whether every row is predicted with certainty.
     """
     from scipy.optimize import minimize  # noqa: PLC0415  only a fit needs it
+    from scipy.sparse.linalg import LinearOperator, cg  # noqa: PLC0415
 
     n = len(logs)
     x = np.hstack([logs, np.ones((n, 1))])
@@ -91,7 +94,13 @@ def fit_softmax(
         method="trust-ncg",
         options={"gtol": TOLERANCE, "maxiter": MOST_STEPS},
     )
-    theta = whole(found.x)
+    values = found.x
+    # Where the rounding of the loss ended the search, one more step is that of the gradient.
+    hessian = LinearOperator((len(index), len(index)), lambda v: product(values, v))
+    last, _ = cg(hessian, gradient(values), rtol=LAST_ACCURACY, maxiter=MOST_STEPS)
+    if np.abs(last).max() < LAST_STEP:
+        values = values - last
+    theta = whole(values)
     return theta, bool(softmax(x @ theta.T)[np.arange(n), y].min() > CERTAIN)
 
 
