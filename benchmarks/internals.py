@@ -40,7 +40,7 @@ PLACES = (
     "_monitor.monitor:ALSO",
     "_monitor.monitor:REFERENCE_ERROR",
     "_smoothing.bands:curve_bands",
-    "calibrators._interface.rows:score_rows",
+    "calibrators.rows:score_rows",
     "calibrators._variable._columns.score_basis:log_odds",
     "calibrators._variable.two_classes:moderated",
 )

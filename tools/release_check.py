@@ -43,7 +43,7 @@ SMOKE = {
     "fast": ROWS + "import varcal._slices.scan_numba",
     "onnx": ROWS + "vc.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
     "sql": ROWS + "import sqlglot; "
-    "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').script, 'bigquery')",
+    "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').query, 'bigquery')",
     "all": "import varcal, pyarrow, matplotlib, duckdb, polars, pyspark, numba, "
     "onnx, onnxruntime, sqlglot",
     "docs": "import zensical, mkdocstrings, nbclient, latex2mathml",

@@ -38,6 +38,10 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._surfaces.surface import surface as surface
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
+    from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
+    from varcal.calibrators import IsotonicCalibrator as IsotonicCalibrator
+    from varcal.calibrators import PlattCalibrator as PlattCalibrator
+    from varcal.calibrators import TemperatureCalibrator as TemperatureCalibrator
     from varcal.calibrators import TreeCalibrator as TreeCalibrator
     from varcal.calibrators import VariableCalibratedClassifier as VariableCalibratedClassifier
     from varcal.calibrators import VariableCalibrator as VariableCalibrator
@@ -65,7 +69,11 @@ _HOME = {
     "vece_scorer": "_measures.scorers",
     "AugmentedCalibrator": "calibrators",
     "BetaCalibrator": "calibrators",
+    "DirichletCalibrator": "calibrators",
+    "IsotonicCalibrator": "calibrators",
     "Monitor": "_monitor.monitor",
+    "PlattCalibrator": "calibrators",
+    "TemperatureCalibrator": "calibrators",
     "TreeCalibrator": "calibrators",
     "VariableCalibratedClassifier": "calibrators",
     "VariableCalibrator": "calibrators",

@@ -11,7 +11,6 @@ from scipy.special import expit
 
 from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load
-from varcal._export._sql import sql_export
 from varcal.exceptions import InputError
 
 
@@ -195,12 +194,7 @@ def test_exports_give_the_same_answers():
     fit.to_onnx().check()
 
 
-def test_sql_gives_the_same_answers_and_has_a_limit(monkeypatch):
+def test_sql_gives_the_same_answers():
     duckdb = pytest.importorskip("duckdb")
-    fit = mixed()[0]
     with duckdb.connect() as connection:
-        fit.to_sql("duckdb").check(connection)
-    monkeypatch.setattr(sql_export, "MOST_LEAVES", 10)
-    with pytest.raises(InputError, match=r"trees with .* leaves") as refused:
-        fit.to_sql("duckdb")
-    assert "growth=False" in refused.value.hint
+        mixed()[0].to_sql("duckdb").check(connection)

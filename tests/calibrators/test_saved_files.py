@@ -64,15 +64,15 @@ def forged(path, change):
 @pytest.mark.parametrize(
     "change",
     [
-        lambda body: body.update({"$calibrator": "os.system"}),
+        lambda body: body.update({"method": "os.system"}),
         lambda body: body["parameters"].update({"evil": 1}),
-        lambda body: body["state"].update({"predict_proba": 1}),
-        lambda body: body["state"].update({"tree_": 3}),
-        lambda body: body["state"].update({"classes_": [1]}),
-        lambda body: body["state"]["tree_"].update({"$part": "subprocess.Popen"}),
-        lambda body: body["state"]["schema_"]["fields"].update({"names": {"$eval": "1+1"}}),
-        lambda body: body["state"]["classes_"].update({"shape": [7]}),
-        lambda body: body["state"]["classes_"].update({"$array": "datetime64"}),
+        lambda body: body["fitted"].update({"predict_proba": 1}),
+        lambda body: body["fitted"].update({"tree": 3}),
+        lambda body: body["fitted"].update({"classes": [1]}),
+        lambda body: body["fitted"]["tree"].update({"class": "subprocess.Popen"}),
+        lambda body: body["fitted"]["schema"].update({"names": {"eval": "1+1"}}),
+        lambda body: body["fitted"]["classes"].update({"shape": [7]}),
+        lambda body: body["fitted"]["classes"].update({"dtype": "datetime64"}),
         lambda body: body.clear(),
     ],
 )

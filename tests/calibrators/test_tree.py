@@ -7,7 +7,8 @@ from scipy.special import expit, logit
 from sklearn.tree import DecisionTreeClassifier
 
 from varcal.calibrators import BetaCalibrator, IsotonicCalibrator, TreeCalibrator
-from varcal.calibrators._by_variable.partition import Leaf, Split, grow, leaves, route
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.partition import Leaf, Split, grow, leaf_step, leaves
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -37,7 +38,12 @@ def test_cuts_are_those_of_scikit_learn(n_classes, weighted, seed):
     assert [k for k, _ in found] == [k for k, _ in theirs]
     assert [t for _, t in found] == pytest.approx([t for _, t in theirs], abs=1e-6)
     same = peer.apply(X)
-    assert len(set(zip(route(ours, list(X.T), 700), same, strict=True))) == len(set(same))
+    found = leaf_of(ours, list(X.T))
+    assert len(set(zip(found, same, strict=True))) == len(set(same))
+
+
+def leaf_of(node, columns):
+    return evaluate([leaf_step(node)], np.empty((len(columns[0]), 2)), columns, [0])[:, 0]
 
 
 def test_thresholds_keep_double_precision():
@@ -52,7 +58,7 @@ def test_infinite_values_are_assigned_to_a_branch():
     v = np.r_[np.full(20, -np.inf), np.zeros(20), np.full(20, np.inf)]
     y = np.repeat([0, 1, 0], 20)
     node = grow([v], y, None, 2, max_depth=2, min_weight=1)
-    assert len(set(route(node, [v], 60).tolist())) == 3
+    assert len(set(leaf_of(node, [v]))) == 3
 
 
 def sample(n=1500, seed=0):
@@ -210,7 +216,7 @@ def test_description_gives_ranges_and_counts():
     assert frame["where"].iloc[-1].startswith("age ≥ ")
     assert any(" ≤ age < " in where for where in frame["where"])
     assert "A tree on age with" in fit.describe().words
-    assert [leaf.index for leaf, _ in leaves(fit.tree_)] == list(range(len(frame)))
+    assert [leaf.n for leaf, _ in leaves(fit.tree_)] == frame["n"].tolist()
 
 
 def test_the_tree_repairs_what_depends_on_v():

@@ -42,11 +42,8 @@ def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
 def test_other_databases_are_only_parsed(saved, tmp_path):
     pytest.importorskip("sqlglot", reason="sqlglot is not installed")
     path = tmp_path / "cal.sql"
-    done = run(
-        saved, "--to", "sql", "--dialect", "snowflake", "-o", path, "--check", "--approximate"
-    )
+    done = run(saved, "--to", "sql", "--dialect", "snowflake", "-o", path, "--check")
     assert done.exit_code == 0 and "only parsed, not run" in done.output
-    assert "An approximation without tables" in path.read_text()
 
 
 def test_onnx_is_run(saved, tmp_path):
@@ -62,7 +59,7 @@ def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
 
 
 @pytest.mark.parametrize(
-    "option", [("--dialect", "duckdb"), ("--table", "t"), ("--prob", "p"), ("--approximate",)]
+    "option", [("--dialect", "duckdb"), ("--table", "t"), ("--prob", "p"), ("--column", "q")]
 )
 def test_options_of_queries_are_refused_elsewhere(option, saved, tmp_path):
     done = run(saved, "--to", "python", "-o", tmp_path / "cal.py", *option)

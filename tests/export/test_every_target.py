@@ -10,7 +10,6 @@ import pytest
 import varcal as vc
 from cases.calibrators import binary, every, fitted, many
 from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn, small
-from varcal._export._sql._query import write_query
 from varcal._export.exported import ExportError
 from varcal._export.program import Program
 from varcal._export.random_rows import RandomRows
@@ -114,36 +113,19 @@ def test_hostile_rows(name, n_classes, database):
     assert database.execute("SELECT kept FROM precious").fetchall() == [(1,)]
 
 
-def test_tables_are_found_by_their_statements(database):
+def test_the_query_is_all_that_is_needed(database):
     model = small()
     p, v = drawn(2_000, 8, hostile=True)
     database.register("scores", as_table(p, v))
     exported = model.to_sql("duckdb", keep=["id", AGE], column="calibrated")
-    assert exported.columns and set(exported.tables("pyarrow")) == set(exported.columns)
-    for text in exported.statements():
-        database.execute(text)
     found = database.execute(exported.query).fetchnumpy()
     assert list(found) == ["id", AGE, "calibrated"]
     order = np.argsort(found["id"])
     assert np.abs(found["calibrated"][order] - model.predict_proba(p, v)[:, 1]).max() <= CLOSE
-    assert exported.script.endswith(f"{exported.query};\n")
 
 
-def test_a_temporary_table_of_the_user_is_kept(database):
-    exported = small().to_sql("duckdb")
-    p, v = drawn(20, 8, hostile=False)
-    database.register("scores", as_table(p, v))
-    for name in (next(iter(exported.columns)), "calibrator_random_rows"):
-        database.execute(f'CREATE TEMP TABLE "{name}" AS SELECT 1 AS kept')
-        with pytest.raises(InputError, match=f"there already is a temporary table '{name}'"):
-            exported.check(database)
-        assert database.execute(f'FROM "{name}"').fetchall() == [(1,)]
-        database.execute(f'DROP TABLE "{name}"')
-    assert len(exported.run(database)) == 20
-
-
-@pytest.mark.parametrize(("n_levels", "joined"), [(250, True), (300, False)])
-def test_many_levels_are_joined_and_very_many_are_pooled(n_levels, joined, database):
+@pytest.mark.parametrize("n_levels", [250, 300])
+def test_many_levels_are_joined_and_very_many_are_pooled(n_levels, database):
     rng = np.random.default_rng(0)
     n = 6_000
     numbers = rng.integers(0, n_levels, n)
@@ -155,7 +137,7 @@ def test_many_levels_are_joined_and_very_many_are_pooled(n_levels, joined, datab
     shop[:50], shop[50:100] = "new", None
     exported = model.to_sql("duckdb")
     database.register("scores", as_table(p, {"shop": shop}))
-    assert ("calibrator_shop_levels" in exported.columns) == joined != any(model.schema_.pooled)
+    assert any(model.schema_.pooled) == (n_levels == 300)
     wanted = model.predict_proba(p, {"shop": shop})
     assert np.abs(exported.run(database) - wanted).max() <= CLOSE
     assert np.abs(model.to_onnx().run(p, {"shop": shop}) - wanted).max() <= CLOSE
@@ -164,28 +146,12 @@ def test_many_levels_are_joined_and_very_many_are_pooled(n_levels, joined, datab
     assert np.abs(np.array(found) - wanted[:200, 1]).max() <= CLOSE
 
 
-@pytest.mark.parametrize("names", [("age", "age_intervals"), ("shop", "shop levels")])
-def test_variables_may_be_named_like_look_up_tables(names, database):
-    rng = np.random.default_rng(0)
-    p, other = rng.uniform(0.1, 0.9, 3_000), rng.normal(size=3_000)
-    first = rng.integers(0, 250, 3_000)
-    if names[0] == "shop":
-        first = np.array([f"shop {k}" for k in first], dtype=object)
-    y = rng.random(3_000) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - other))
-    v = dict(zip(names, (first, other), strict=True))
-    model = vc.VariableCalibrator(interactions=False).fit(p, y, v)
-    database.register("scores", as_table(p, v))
-    found = model.to_sql("duckdb").run(database)
-    assert np.abs(found - model.predict_proba(p, v)).max() <= CLOSE
-
-
-def test_a_long_curve_is_a_table(database, monkeypatch):
-    monkeypatch.setattr(write_query, "_CASE_PIECES", 20)
+def test_a_long_curve_is_joined(database):
     rng = np.random.default_rng(0)
     p = rng.random(40_000)
     model = vc.calibrators.IsotonicCalibrator().fit(p, rng.random(40_000) < p)
     exported = model.to_sql("duckdb")
-    assert len(model.maps_[0].knots) > 20 and exported.columns
+    assert len(model.maps_[0].knots) > 20 and "LEFT JOIN" in exported.query
     p[:4] = 0.0, 1.0, model.maps_[0].knots[3], model.maps_[0].knots[-1]
     database.register("scores", as_table(p, {}))
     assert np.abs(exported.run(database) - model.predict_proba(p)).max() <= CLOSE
@@ -193,7 +159,7 @@ def test_a_long_curve_is_a_table(database, monkeypatch):
 
 @pytest.mark.parametrize("bad", [np.nan, -0.1, 1.1, np.inf, None])
 def test_scores_that_predict_proba_refuses(bad, database):
-    model = small()
+    model = awkward("TreeCalibrator")
     p, v = drawn(50, 9, hostile=True)
     wanted = model.predict_proba(p, v)
     scores = pa.array([bad, *p[1:].tolist()])
@@ -220,22 +186,6 @@ def test_rows_of_many_classes_must_sum_to_one(database):
     assert np.isnan(found[0]).all() and np.abs(found[1:] - wanted[1:]).max() <= CLOSE
     with pytest.raises(InputError, match="sum to 1"):
         model.scorer()(*one_row(p, v, 0))
-
-
-def test_an_approximation_has_no_tables_and_says_how_far_it_is(database):
-    model = small()
-    p, v = drawn(5_000, 11, hostile=False)
-    exported = model.to_sql("duckdb", exact=False, rows=(p, v))
-    database.register("scores", as_table(p, v))
-    apart = np.abs(exported.run(database) - model.predict_proba(p, v))
-    assert not exported.columns
-    assert exported.difference.largest == pytest.approx(apart.max(), abs=1e-6)
-    assert exported.difference.mean == pytest.approx(apart.mean(), abs=1e-6)
-    assert 1e-5 < apart.max() < 0.05
-    assert f"by {100 * apart.max():.2g} points at most" in exported.query
-    assert exported.check(database).largest < 1e-6
-    assert "agree with the approximation" in str(exported.check(database))
-    assert "10,000 random rows" in model.to_sql("duckdb", exact=False).query
 
 
 def test_a_wrong_export_is_noticed(database):
@@ -288,11 +238,6 @@ def test_a_variable_may_be_the_score(database):
     assert np.abs(exported.run(database) - model.predict_proba(p, {"P": p})).max() <= CLOSE
     assert model.schema_.names == ("P",) and exported.check(database).n_rows == 200
     assert model.to_sql("duckdb").check(database).n_rows == 200
-
-
-def test_rows_need_an_approximation():
-    with pytest.raises(InputError, match="rows are for measuring an approximation"):
-        fitted_platt().to_sql("duckdb", rows=([0.5], None))
 
 
 def fitted_platt():

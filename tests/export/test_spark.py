@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-import varcal as vc
-from cases.exports import AGE, PLAIN_SEX, awkward, drawn, small
-from varcal.exceptions import InputError
+from cases.exports import PLAIN_SEX, awkward, drawn
 
 pytest.importorskip("pyspark", reason="pyspark is not installed")
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
@@ -42,24 +40,3 @@ def test_many_classes_and_bad_scores(spark_session):
     load(spark_session, p, v)
     found = model.to_sql("spark").run(spark_session, key="id")
     assert np.isnan(found[0]).all() and np.abs(found[1:] - wanted[1:]).max() <= 1e-8
-
-
-def test_a_query_without_tables(spark_session):
-    p, v = drawn(1_500, 0, hostile=False, sex=PLAIN_SEX)
-    y = np.random.default_rng(0).random(1_500) < p
-    model = vc.calibrators.IsotonicCalibrator().fit(p, y)
-    load(spark_session, p, v)
-    exported = model.to_sql("spark", keep=AGE, exact=False)
-    assert exported.statements() == []
-    found = spark_session.sql(exported.query)
-    assert found.columns == [AGE, "p_calibrated"] and found.count() == 1_500
-
-
-def test_a_temporary_view_of_the_user_is_kept(spark_session):
-    exported = small(PLAIN_SEX).to_sql("spark", prefix="own view")
-    name = next(iter(exported.columns))
-    spark_session.sql("SELECT 1 AS kept").createOrReplaceTempView(f"`{name}`")
-    with pytest.raises(InputError, match="there already is a temporary table"):
-        exported.check(spark_session)
-    assert spark_session.sql(f"SELECT kept FROM `{name}`").collect()[0].kept == 1
-    spark_session.catalog.dropTempView(name)

@@ -8,8 +8,7 @@ import pytest
 import varcal as vc
 from cases.calibrators import binary, every, fitted, many
 from cases.exports import PLAIN_SEX, awkward, small
-from varcal._export._sql._query import write_query
-from varcal._export._sql.dialects import DIALECTS
+from varcal._export.dialects import DIALECTS
 from varcal.exceptions import InputError
 
 sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
@@ -18,10 +17,8 @@ sqlglot = pytest.importorskip("sqlglot", reason="sqlglot is not installed")
 COMMON = {"LN", "EXP", "SQRT", "ABS", "FLOOR", "LEAST", "GREATEST", "CAST", "COALESCE", "CASE"}
 OWN = {
     "postgres": {"EXTRACT", "ROW_NUMBER"},
-    "spark": {
-        "ISNAN", "UNIX_MICROS", "MONOTONICALLY_INCREASING_ID", "AGGREGATE", "ZIP_WITH", "ARRAY",
-    },
-    "bigquery": {"IS_NAN", "UNIX_MICROS", "ROW_NUMBER"},
+    "spark": {"ISNAN", "UNIX_MICROS", "MONOTONICALLY_INCREASING_ID"},
+    "bigquery": {"IS_NAN", "UNIX_MICROS", "ROW_NUMBER", "UNNEST", "STRUCT"},
     "snowflake": {"DATE_PART", "ROW_NUMBER"},
 }  # fmt: skip
 WORDS = {"AS", "IN", "AND", "OVER", "WHEN", "THEN", "ELSE", "MATERIALIZED", "VALUES", "OR"}
@@ -54,12 +51,20 @@ def test_awkward_names_are_parsed(name, dialect):
 
 
 @pytest.mark.parametrize("dialect", ["bigquery", "snowflake"])
-def test_tables_are_parsed(dialect, monkeypatch):
-    monkeypatch.setattr(write_query, "_CASE_PIECES", 10)  # longer curves become tables
+def test_tables_are_parsed(dialect):
     p, y, _ = binary(3_000)
     exported = vc.calibrators.IsotonicCalibrator().fit(p, y).to_sql(dialect)
-    statements = [each for each in sqlglot.parse(exported.script, dialect=dialect) if each]
-    assert len(statements) == len(exported.statements()) + 1 > 1
+    assert sqlglot.parse_one(exported.query, dialect=dialect).find(sqlglot.exp.Join)
+
+
+def test_a_query_that_is_too_long_is_refused():
+    rng = np.random.default_rng(0)
+    p = rng.dirichlet(np.ones(90), 500)
+    y = np.tile(range(90), 6)[:500]
+    model = vc.calibrators.DirichletCalibrator().fit(p, y)
+    assert len(model.to_sql("postgres").query) > 1e6
+    with pytest.raises(InputError, match="BigQuery reads at most 1,000,000"):
+        model.to_sql("bigquery")
 
 
 def test_names_that_a_database_does_not_have_are_refused():

@@ -5,7 +5,7 @@ import datetime as dt
 import numpy as np
 import pytest
 
-from varcal._export._sql.dialects import DIALECTS
+from varcal._export.dialects import DIALECTS
 from varcal._input.date_texts import with_dates
 from varcal._input.variables import Variable
 from varcal._slices.cells import grid_of

@@ -87,7 +87,7 @@ def test_an_array_takes_no_more_memory_than_its_bytes(saved):
     entry = {"dtype": "float64", "shape": [0, 16_000, 16_000], "triangle": True, "base64": ""}
     for shape in ([0, 16_000, 16_000], [16_000, 16_000], [10**12], [1] * 40, [-1], [2.0], ["x"]):
         changed = json.loads(one.text)
-        changed["arrays"][0] = entry | {"shape": shape}
+        changed["calibrator"]["fitted"]["model"]["full"]["covariance"] = entry | {"shape": shape}
         one.path.write_bytes(sealed(changed))
         tracemalloc.start()
         with pytest.raises(InputError, match="is not a saved calibrator"):
@@ -140,7 +140,7 @@ def test_a_probability_from_a_file_is_checked_when_it_is_given(tmp_path):
     path = tmp_path / "steps.json"
     vc.calibrators.HistogramCalibrator(n_bins=50, binning="uniform").fit(p, y).save(path)
     changed = json.loads(path.read_text())
-    values = changed["calibrator"]["state"]["maps_"][0]["fields"]["values"]["data"]
+    values = changed["calibrator"]["fitted"]["maps"][0]["values"]["values"]
     values[20] = 7.0
     path.write_bytes(sealed(changed))
     again = vc.load(path)
@@ -156,7 +156,7 @@ def test_maps_that_are_too_few_are_refused_when_they_are_used(saved):
     """Found by forging: the probabilities of the other classes were whatever memory held."""
     one, (p, _, v) = saved["HistogramCalibrator 3"], rows(k=3)
     changed = json.loads(one.text)
-    changed["calibrator"]["state"]["maps_"].pop()
+    changed["calibrator"]["fitted"]["maps"].pop()
     one.path.write_bytes(sealed(changed))
     again = vc.load(one.path)
     for use in (lambda: again.predict_proba(p, v), again.describe):
@@ -181,8 +181,8 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
 
 
 SECOND_STAGE = "VariableCalibrator with a second stage"
-GROWTH = ("calibrator", "state", "model_", "fields", "growth", "fields")
-TABLE = (*GROWTH, "tables", "$tuple", 0, "fields")
+GROWTH = ("calibrator", "fitted", "model", "growth")
+TABLE = (*GROWTH, "tables", 0)
 
 
 @pytest.mark.parametrize(
@@ -191,16 +191,16 @@ TABLE = (*GROWTH, "tables", "$tuple", 0, "fields")
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
         ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
-        (SECOND_STAGE, (*GROWTH, "share"), 1.5, r"it\.model_"),
-        (SECOND_STAGE, (*GROWTH, "shift"), {"$float": "inf"}, r"it\.model_"),
-        (SECOND_STAGE, (*GROWTH, "variables"), {"$tuple": [-1, 0, 1, 7]}, r"it\.model_"),
-        (SECOND_STAGE, (*GROWTH, "effects"), {"$tuple": []}, r"it\.model_"),
-        (SECOND_STAGE, (*TABLE, "pair"), {"$tuple": [0, 9]}, r"it\.model_"),
+        (SECOND_STAGE, (*GROWTH, "share"), 1.5, r"it\.model"),
+        (SECOND_STAGE, (*GROWTH, "shift"), {"float": "inf"}, r"it\.model"),
+        (SECOND_STAGE, (*GROWTH, "variables"), [-1, 0, 1, 7], r"it\.model"),
+        (SECOND_STAGE, (*GROWTH, "effects"), [], r"it\.model"),
+        (SECOND_STAGE, (*TABLE, "pair"), [0, 9], r"it\.model"),
         (
             "TreeCalibrator 2",
-            ("calibrator", "state", "leaves_", 0, "state", "separated_"),
+            ("calibrator", "fitted", "leaves", 0, "fitted", "separated"),
             "yes",
-            r"it\.leaves_\.separated_ is not a bool",
+            r"it\.leaves\.separated is not a bool",
         ),
     ],
 )

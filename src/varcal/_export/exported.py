@@ -63,63 +63,27 @@ class Checked:
         The random rows that were compared.
     largest : float
         The largest difference.
-    wanted : str
-        What they were compared with.
     """
 
     n_rows: int
     largest: float
-    wanted: str = "predict_proba"
 
     def __str__(self) -> str:
         return (
-            f"{self.n_rows:,} random rows agree with {self.wanted} "
+            f"{self.n_rows:,} random rows agree with predict_proba "
             f"(largest difference {self.largest:.1e})"
         )
 
 
-@dataclass(frozen=True)
-class Difference:
-    """How far an approximation is from `predict_proba`.
-
-    Attributes
-    ----------
-    n_rows : int
-        The rows on which it was measured.
-    random_rows : bool
-        Whether these were made up.
-    largest, mean : float
-        The largest and the mean difference of a probability.
-    """
-
-    n_rows: int
-    random_rows: bool
-    largest: float
-    mean: float
-
-    @classmethod
-    def of(cls, found: Floats, wanted: Floats, *, random_rows: bool) -> Difference:
-        """Compare probabilities."""
-        apart = np.abs(found - wanted)
-        return cls(len(apart), random_rows, float(apart.max()), float(apart.mean()))
-
-    def __str__(self) -> str:
-        kind = "random rows" if self.random_rows else "rows"
-        return (
-            f"on {self.n_rows:,} {kind} it differs from predict_proba by "
-            f"{100 * self.largest:.2g} points at most and {100 * self.mean:.2g} on average"
-        )
-
-
-def compare(found: Floats, wanted: Floats, *, allowed: float = TOLERANCE) -> Checked:
+def compare(found: Floats, wanted: Floats) -> Checked:
     """Compare what random rows give with what they should give."""
     if found.shape != wanted.shape:
         raise ExportError(
             f"the export gives an array of shape {found.shape} instead of {wanted.shape}",
-            "check that the tables were not changed in between",
+            "do not use this export, and report the error with the calibrator's file",
         )
     apart = np.abs(found - wanted)
-    wrong = ~(apart <= allowed)  # also where a comparison is false because of NaN
+    wrong = ~(apart <= TOLERANCE)  # also where a comparison is false because of NaN
     if wrong.any():
         row = int(wrong.any(axis=1).argmax())
         column = int(wrong[row].argmax())
@@ -135,5 +99,7 @@ def compare(found: Floats, wanted: Floats, *, allowed: float = TOLERANCE) -> Che
 def heading(program: Program) -> list[str]:
     """Return the first lines of the comment at the top of a text."""
     kind = type(program.fitted).__name__
-    exact = "It gives what predict_proba gives, within 1e-8."
-    return [f"{kind}, exported by varcal {__version__}.", *([exact] if program.exact else [])]
+    return [
+        f"{kind}, exported by varcal {__version__}.",
+        "It gives what predict_proba gives, within 1e-8.",
+    ]

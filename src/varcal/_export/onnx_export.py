@@ -17,7 +17,7 @@ from varcal._export.program import Program, level_text, level_texts
 from varcal._export.random_rows import RandomRows
 from varcal._files.atomic import whole_file
 from varcal._input.variables import Variable
-from varcal.calibrators._interface.rows import score_rows
+from varcal.calibrators.rows import score_rows
 from varcal.exceptions import import_library
 
 if TYPE_CHECKING:

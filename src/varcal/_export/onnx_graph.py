@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program, level_texts
-from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
 
 #: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
 OPSET = 17
@@ -229,17 +230,20 @@ class OnnxGraph:
         low, high = (self._constant([[shape.knots[k]]]) for k in (0, -1))
         inside = self._node("Min", self._node("Max", x, low), high)
         at = self._of_find(Step("find", step.args, shape.knots[1:-1]), inside)
-        table = np.column_stack([shape.knots, shape.heights, shape.slopes])
-        row = self._rows(self._constant(table[:-1] if len(table) > 1 else table), at)
+        row = self._rows(self._constant(shape.lines), at)
+        width = step.width or 1
+        ends = [0, 1, 1 + width, 1 + 2 * width]
         knot, height, slope = (
-            self._node("Gather", row, self._constant([k], np.int64), axis=1) for k in range(3)
+            self._of_part(Step("part", data=each), row) for each in pairwise(ends)
         )
         return self._node("Add", height, self._node("Mul", slope, self._node("Sub", inside, knot)))
 
     def _of_choose(self, step: Step, position: str, *options: str) -> str:
-        return self._node(
-            "GatherElements", self._node("Concat", *options, axis=1), position, axis=1
-        )
+        cells, width = self._node("Concat", *options, axis=1), step.width or 1
+        if width > 1:
+            first = self._node("Mul", position, self._constant([[width]], np.int64))
+            position = self._node("Add", first, self._constant([[*range(width)]], np.int64))
+        return self._node("GatherElements", cells, position, axis=1)
 
     def _of_trees(self, step: Step, *numbers: str) -> str:
         """Walk all trees at once: one column per tree, one round per level."""

@@ -8,17 +8,14 @@ from functools import cached_property
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import Floats
 from varcal._input.probabilities import SUM_TOLERANCE
 from varcal._input.variables import Variable
 from varcal.calibrators import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.rows import CalibrationRows
-from varcal.calibrators._neutral.evaluate import evaluate
-from varcal.calibrators._neutral.steps import Step, score, sorted_steps
+from varcal.calibrators.rows import CalibrationRows
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step, sorted_steps
 from varcal.exceptions import InputError
-
-_NO_VARIABLES = Schema((), (), ())
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,22 +28,16 @@ class Program:
         The calibrator.
     outputs : tuple of Step
         The steps to the calibrated probability of each class.
-    exact : bool
-        Whether they give the same as `predict_proba`, but for rounding.
     """
 
     fitted: Calibrator
     outputs: tuple[Step, ...]
-    exact: bool
 
     @classmethod
-    def of(cls, calibrator: Calibrator, *, exact: bool = True) -> Program:
+    def of(cls, calibrator: Calibrator) -> Program:
         """Take the steps of a fitted calibrator."""
         calibrator._check_fitted()
-        k = len(calibrator.classes_)
-        # Of two classes only the probability of the second is read.
-        scores = (1.0 - score(1), score(1)) if k == 2 else tuple(score(j) for j in range(k))
-        return cls(calibrator, calibrator._steps(scores, exact=exact), exact)
+        return cls(calibrator, calibrator._outputs)
 
     @property
     def classes(self) -> tuple[Hashable, ...]:
@@ -66,8 +57,7 @@ class Program:
     @property
     def schema(self) -> Schema:
         """The variables of the fit; none for calibrators of the score alone."""
-        found: Schema = getattr(self.fitted, "schema_", _NO_VARIABLES)
-        return found
+        return self.fitted._schema
 
     @cached_property
     def used(self) -> tuple[int, ...]:
@@ -92,14 +82,6 @@ class Program:
         nothing = np.empty(0, dtype=np.intp)
         k = tuple(range(len(self.outputs)))
         return self.fitted._answer(CalibrationRows(scores, k, nothing, None, variables))
-
-    def evaluate(self, p: Floats, variables: tuple[Variable, ...]) -> Floats:
-        """Return what the steps give for rows, with numpy."""
-        columns: list[AnyArray] = []
-        if self.schema.names:
-            columns = self.schema.align(variables, unseen=-2)
-        n_levels = {k: len(levels) for k, levels in enumerate(self.schema.levels)}
-        return evaluate(self.outputs, p, dict(enumerate(columns)), n_levels)
 
 
 def level_text(level: object) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from varcal._export.exported import TOLERANCE, Checked, Export, compare, heading
 from varcal._export.program import Program, level_texts
 from varcal._export.random_rows import RandomRows
-from varcal._export.row_code import RowCode, input_lines, level_codes
+from varcal._export.row_code import RowCode
 from varcal._files.atomic import write_whole
 
 if TYPE_CHECKING:
@@ -154,44 +154,85 @@ def to_python(calibrator: Calibrator) -> PythonExport:
     for k in program.used:
         level_texts(program, k)  # refuses levels that cannot be written
     rows = RandomRows.of(program)
-    code = RowCode.of(program, with_numpy=False)
+    text = "\n".join(
+        [
+            f'"""{" ".join(heading(program))}',
+            "",
+            "calibrate(p, v) returns the calibrated probability of one row. Run this file to",
+            f"compare {len(rows.p)} random rows with what predict_proba gave for them.",
+            '"""',
+            "",
+            *function_lines(program),
+            "",
+            "",
+            "# Rows that were made up: p, v and the calibrated probabilities.",
+            "RANDOM_ROWS = [",
+            *(f"    {row}," for row in _row_texts(program, rows)),
+            "]",
+            "",
+            _CHECK.format(tolerance=TOLERANCE).rstrip(),
+            "",
+        ]
+    )
+    return PythonExport(rows, program, text)
+
+
+def function_lines(program: Program) -> list[str]:
+    """Return the lines that define ``calibrate``, and all that it needs."""
+    code = RowCode.of(program)
     result = code.results[0] if program.binary else f"({', '.join(code.results)},)"
     given = "the probability of the second class" if program.binary else "those of all classes"
-    text = [
-        f'"""{" ".join(heading(program))}',
-        "",
-        "calibrate(p, v) returns the calibrated probability of one row. Run this file to compare",
-        f"{len(rows.p)} random rows with what predict_proba gave for them.",
-        '"""',
-        "",
+    return [
         "from bisect import bisect_left, bisect_right",
         "from math import exp, log, nan, sqrt",
         "",
         f"CLASSES = {_plain(list(program.classes))}",
         f"VARIABLES = {_plain([program.schema.names[k] for k in program.used])}",
-        "",
         _FUNCTIONS,
         *(_assigned(name, value) for name, value in code.constants.items()),
-        *(f"{name} = {text}" for name, text in level_codes(program, _level_function).items()),
+        *_level_lines(program),
         "",
         "",
         "def calibrate(p, v=None):",
         f'    """Return the calibrated probability of one row; p is {given}."""',
-        *(f"    {line}" for line in [*input_lines(program), *code.lines, f"return {result}"]),
-        "",
-        "",
-        "# Rows that were made up: p, v and the calibrated probabilities.",
-        "RANDOM_ROWS = [",
-        *(f"    {row}," for row in _row_texts(program, rows)),
-        "]",
-        "",
-        _CHECK.format(tolerance=TOLERANCE),
+        *(f"    {line}" for line in [*_input_lines(program), *code.lines, f"return {result}"]),
     ]
-    return PythonExport(rows, program, "\n".join(text).rstrip() + "\n")
 
 
-def _level_function(codes: dict[Any, int], n: int) -> str:
-    return f"_levels({codes!r}, {n})"
+def _input_lines(program: Program) -> list[str]:
+    """Return the lines that read the arguments of a row."""
+    if program.binary:
+        lines = ["s1 = p if p.__class__ is float else _score(p)", "if not 0 <= s1 <= 1:"]
+    else:
+        names = [f"s{k}" for k in range(len(program.outputs))]
+        outside = " and ".join(f"0 <= {name} <= 1" for name in names)
+        lines = [
+            f"{', '.join(names)} = _scores(p, {len(names)})",
+            f"if not ({outside}) or abs({' + '.join(names)} - 1.0) > {program.sum_tolerance!r}:",
+        ]
+    lines.append("    _refuse(p)")
+    for k in program.used:
+        name, kind = program.schema.names[k], program.schema.kinds[k]
+        if kind == "levels":
+            lines.append(f"x{k} = L{k}(v[{name!r}])")
+            continue
+        read = f"x{k} = _number(x{k}, {name!r}, {kind!r})"
+        # A date is never a number of Python.
+        plain = kind != "datetime"
+        lines += [f"x{k} = v[{name!r}]", *[f"if x{k}.__class__ is not float:"] * plain]
+        lines.append("    " * plain + read)
+    return lines
+
+
+def _level_lines(program: Program) -> list[str]:
+    """Return the lines that define what gives the code of a level."""
+    lines = []
+    for k in program.used:
+        if program.schema.kinds[k] == "levels":
+            levels = program.schema.levels[k]
+            codes = {level: j for j, level in enumerate(levels)} | {None: len(levels) + 1}
+            lines.append(f"L{k} = _levels({codes!r}, {len(levels)})")
+    return lines
 
 
 def _assigned(name: str, value: Any) -> str:

@@ -15,7 +15,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program
 from varcal._input.variables import Variable
-from varcal.calibrators._neutral.steps import Step, sorted_steps
+from varcal.calibrators.steps import Step, sorted_steps
 from varcal.exceptions import InputError
 
 #: Rows that an export carries.
@@ -45,15 +45,13 @@ class RandomRows:
     expected: Floats
 
     @classmethod
-    def of(cls, program: Program, n: int = CARRIED, *, plausible: bool = False) -> RandomRows:
-        """Make up rows; plausible ones have few extreme values."""
+    def of(cls, program: Program, n: int = CARRIED) -> RandomRows:
+        """Make up rows."""
         rng = np.random.default_rng(n)
-        extreme = 0.05 if plausible else 1.0
-        p = _scores(program, n, rng, extreme)
+        p = _scores(program, n, rng)
         names, kinds, levels = program.schema.names, program.schema.kinds, program.schema.levels
         variables = tuple(
-            _variable(program, k, name, kinds[k], levels[k], n, rng, extreme)
-            for k, name in enumerate(names)
+            _variable(program, k, name, kinds[k], levels[k], n, rng) for k, name in enumerate(names)
         )
         return cls(p, variables, program.expected(p, variables))
 
@@ -65,18 +63,18 @@ class RandomRows:
         return [None if value != value else value for value in variable.values.tolist()]
 
 
-def _scores(program: Program, n: int, rng: np.random.Generator, extreme: float) -> Floats:
+def _scores(program: Program, n: int, rng: np.random.Generator) -> Floats:
     k = len(program.outputs)
     if k > 2:
         p = rng.dirichlet(np.full(k, 0.6), n)
-        certain = rng.random(n) < 0.1 * extreme
+        certain = rng.random(n) < 0.1
         p[certain] = np.eye(k)[rng.integers(0, k, int(certain.sum()))]
         return np.asarray(p / p.sum(axis=1, keepdims=True))
     second = rng.beta(0.7, 0.7, n)
     cuts = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads(step, "score")]
     known = np.concatenate([np.array([0.0, 1.0, 0.5]), *cuts])
     known = known[(known >= 0) & (known <= 1)]
-    some = rng.random(n) < 0.15 * extreme
+    some = rng.random(n) < 0.15
     second[some] = rng.choice(known, int(some.sum()))
     return np.column_stack([1.0 - second, second])
 
@@ -89,11 +87,10 @@ def _variable(
     levels: tuple[Any, ...],
     n: int,
     rng: np.random.Generator,
-    extreme: float,
 ) -> Variable:
     if kind == "levels":
         # Two more: unseen and missing.
-        weights = np.append(np.ones(len(levels)), [0.1 * len(levels) * extreme] * 2)
+        weights = np.append(np.ones(len(levels)), [0.1 * len(levels)] * 2)
         codes = rng.choice(len(levels) + 2, n, p=weights / weights.sum())
         if levels == (False, True):
             codes[codes == 2] = 3  # no third truth value
@@ -106,7 +103,7 @@ def _variable(
             f"variable {name!r} holds durations, which other engines count differently",
             "fit the calibrator on a number instead, such as the seconds or days",
         )
-    values = _numbers(program, k, n, rng, extreme)
+    values = _numbers(program, k, n, rng)
     if kind == "datetime":
         # Instants are whole microseconds, not infinite.
         values = np.where(np.isfinite(values), np.round(values, 3), np.nan)
@@ -114,9 +111,7 @@ def _variable(
     return Variable(name, "numeric", values)
 
 
-def _numbers(
-    program: Program, k: int, n: int, rng: np.random.Generator, extreme: float
-) -> AnyArray:
+def _numbers(program: Program, k: int, n: int, rng: np.random.Generator) -> AnyArray:
     reading = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads_number(step, k)]
     cuts = np.unique(np.concatenate([np.empty(0), *reading]))
     if not len(cuts):
@@ -127,8 +122,7 @@ def _numbers(
     at = rng.integers(0, max(len(cuts) - 1, 1), n)
     later = cuts[np.minimum(at + 1, len(cuts) - 1)]
     values = cuts[at] + rng.random(n) * (later - cuts[at])
-    kind = rng.random(n) / extreme
-    kind = np.where(kind < 1, kind, 1.0)
+    kind = rng.random(n)
     ends = np.cumsum([_MISSING, _INFINITE, _BEYOND, _AT_CUT])
     choices = (
         np.full(n, np.nan),

@@ -1,7 +1,6 @@
 """The steps of a calibrator as the lines of a Python function of one row.
 
-`python_source` and `scorer` share it. Vectors of a few elements are written out element by element;
-longer ones are lists, or numpy arrays where numpy may be used.
+Vectors of a few elements are written out element by element; longer ones are lists.
 """
 
 from __future__ import annotations
@@ -10,11 +9,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
-
 from varcal._arrays import AnyArray
 from varcal._export.program import Program
-from varcal.calibrators._neutral.steps import Curve, Forest, Step, sorted_steps
+from varcal.calibrators.steps import Curve, Forest, Step, is_lazy, sorted_steps
 
 #: Elements of a vector that are written out one by one.
 SHORT = 8
@@ -27,8 +24,7 @@ _SIGNS = {
     "at_most": "<=",
     "equal": "==",
 }
-_UNARY = {"log": "log", "exp": "exp", "sqrt": "sqrt", "abs": "abs", "sigmoid": "_sigmoid"}
-_ARRAY_UNARY = {"log": "np.log", "exp": "np.exp", "sqrt": "np.sqrt", "abs": "np.abs"}
+_CALLS = {"minimum": "min", "maximum": "max", "sigmoid": "_sigmoid"}
 
 
 @dataclass
@@ -37,112 +33,78 @@ class RowCode:
 
     Attributes
     ----------
-    program : Program
-        The calibrator.
-    with_numpy : bool
-        Whether long vectors are numpy arrays.
     lines : list of str
-        The lines, without indentation.
+        The lines, without indentation. They read scores as ``s0``, ``s1``, … and variables as
+        ``x0``, ``x1``, ….
     constants : dict of str to object
         The tables that they read, by their names in the code.
     results : list of str
-        The expressions of the outputs.
+        The expressions of the outputs; of two classes only the second is returned.
     """
 
-    program: Program
-    with_numpy: bool
     lines: list[str] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
     _found: dict[int, str | list[str]] = field(default_factory=dict)
-    _tables: dict[int, str] = field(default_factory=dict)
+    _tables: dict[Any, str] = field(default_factory=dict)
+    _count: int = 0
 
     @classmethod
-    def of(cls, program: Program, *, with_numpy: bool) -> RowCode:
-        """Write the lines. Scores are ``s0``, ``s1``, …; variables ``x0``, ``x1``, …."""
-        code = cls(program, with_numpy)
-        # Of two classes only the second is returned.
+    def of(cls, program: Program) -> RowCode:
+        """Write the lines."""
+        code = cls()
         outputs = program.outputs[1:] if program.binary else program.outputs
-        for step in sorted_steps(outputs):
-            code._add(step)
+        code._add(outputs)
         code.results = [code._name(step) for step in outputs]
         return code
 
-    def _add(self, step: Step) -> None:
-        handler: Callable[[Step], str | list[str]] | None = getattr(self, f"_of_{step.op}", None)
-        if handler is not None:
-            self._found[id(step)] = handler(step)
-        elif step.width:
-            self._found[id(step)] = self._vector(step)
-        else:
-            self._found[id(step)] = self._assigned(
-                _expression(step.op, [self._name(arg) for arg in step.args])
-            )
+    def _add(self, outputs: tuple[Step, ...]) -> None:
+        for step in sorted_steps(outputs, lazy=True):
+            if id(step) not in self._found:
+                rule: Callable[[Step], str | list[str]] = getattr(
+                    self, f"_of_{step.op}", self._elementwise
+                )
+                self._found[id(step)] = rule(step)
 
     # The values of steps: the name of a number or a long vector, or a list of expressions.
 
     def _name(self, step: Step) -> str:
+        """Return the name of a number, or of a vector as a list."""
         found = self._found[id(step)]
-        assert isinstance(found, str)
-        return found
+        return found if isinstance(found, str) else self._assigned(f"[{', '.join(found)}]")
 
     def _elements(self, step: Step) -> list[str]:
         """Return a number or a vector element by element."""
         found = self._found[id(step)]
         if isinstance(found, list):
             return found
-        if not step.width:
-            return [found]
-        if self.with_numpy:
-            found = self._assigned(f"{found}.tolist()")
-        return [f"{found}[{k}]" for k in range(step.width)]
-
-    def _array(self, step: Step) -> str:
-        """Return the name of a vector as a list, or as a numpy array."""
-        found = self._found[id(step)]
-        if isinstance(found, str):
-            return found
-        shown = f"[{', '.join(found)}]"
-        return self._assigned(f"np.array({shown})" if self.with_numpy else shown)
+        return [f"{found}[{k}]" for k in range(step.width)] if step.width else [found]
 
     def _assigned(self, expression: str) -> str:
-        name = f"t{len(self.lines)}"
-        self.lines.append(f"{name} = {expression}")
-        return name
+        self._count += 1
+        self.lines.append(f"t{self._count} = {expression}")
+        return f"t{self._count}"
 
-    def _constant_name(self, value: Any, letter: str) -> str:
-        if id(value) not in self._tables:
-            name = f"{letter}{len(self.constants)}"
-            self._tables[id(value)] = name
-            self.constants[name] = value
-        return self._tables[id(value)]
+    def _table(self, value: AnyArray) -> str:
+        key = (value.shape, value.dtype.kind, value.tobytes())
+        if key not in self._tables:
+            self._tables[key] = f"K{len(self.constants)}"
+            self.constants[self._tables[key]] = value
+        return self._tables[key]
 
-    # Operations on numbers, or element by element.
-
-    def _vector(self, step: Step) -> str | list[str]:
-        short = step.width <= SHORT or all(
-            isinstance(self._found[id(arg)], list) for arg in step.args if arg.width
-        )
-        if short and not (self.with_numpy and step.width > SHORT):
-            cells = [
-                self._elements(arg) if arg.width else self._elements(arg) * step.width
-                for arg in step.args
-            ]
+    def _elementwise(self, step: Step) -> str | list[str]:
+        if not step.width:
+            return self._assigned(_expression(step.op, [self._name(arg) for arg in step.args]))
+        if step.width <= SHORT:
+            cells = [self._elements(arg) * (1 if arg.width else step.width) for arg in step.args]
             rows = zip(*cells, strict=True)
             return [self._assigned(_expression(step.op, list(row))) for row in rows]
-        args = [self._array(arg) if arg.width else self._name(arg) for arg in step.args]
-        if self.with_numpy:
-            return self._assigned(_array_expression(step.op, args))
-        own = [
-            f"e{k}" if arg.width else name
-            for k, (arg, name) in enumerate(zip(step.args, args, strict=True))
-        ]
-        wide = [(f"e{k}", args[k]) for k, arg in enumerate(step.args) if arg.width]
-        body = _expression(step.op, own)
-        if len(wide) == 1:
-            return self._assigned(f"[{body} for {wide[0][0]} in {wide[0][1]}]")
-        names, lists = (", ".join(each) for each in zip(*wide, strict=True))
-        return self._assigned(f"[{body} for {names} in zip({lists})]")
+        names = [self._name(arg) for arg in step.args]
+        wide = [k for k, arg in enumerate(step.args) if arg.width]
+        own = [f"e{k}" if k in wide else name for k, name in enumerate(names)]
+        elements, lists = ", ".join(own[k] for k in wide), ", ".join(names[k] for k in wide)
+        source = lists if len(wide) == 1 else f"zip({lists})"
+        return self._assigned(f"[{_expression(step.op, own)} for {elements} in {source}]")
 
     # Operations with rules of their own.
 
@@ -152,184 +114,99 @@ class RowCode:
     def _of_number(self, step: Step) -> str:
         return f"x{step.data}"
 
-    def _of_code(self, step: Step) -> str:
-        return f"x{step.data}"
+    _of_code = _of_number
 
     def _of_constant(self, step: Step) -> str | list[str]:
-        if not step.width:
-            return f"({step.data!r})" if step.data < 0 else repr(step.data)
-        if step.width <= SHORT or not self.with_numpy:
-            return [f"({v!r})" if v < 0 else repr(v) for v in step.data.tolist()]
-        return self._constant_name(step.data, "C")
+        if step.width > SHORT:
+            return self._table(step.data)
+        values = step.data.tolist() if step.width else [step.data]
+        shown = [f"({value!r})" if value < 0 else repr(value) for value in values]
+        return shown if step.width else shown[0]
 
     def _of_missing(self, step: Step) -> str:
         name = self._name(step.args[0])
         return f"({name} != {name})"
 
     def _of_among(self, step: Step) -> str:
-        held = ", ".join(map(str, step.data))
-        return f"({self._name(step.args[0])} in {{{held}}})"
+        return f"({self._name(step.args[0])} in {{{', '.join(map(str, step.data))}}})"
 
     def _of_find(self, step: Step) -> str:
-        cuts = self._constant_name(step.data, "K")
-        return self._assigned(f"bisect_left({cuts}, {self._name(step.args[0])})")
+        return self._assigned(f"bisect_left({self._table(step.data)}, {self._name(step.args[0])})")
 
     def _of_take(self, step: Step) -> str | list[str]:
-        at = self._name(step.args[0])
-        table: AnyArray = step.data
-        if not step.width:
-            return self._assigned(f"{self._constant_name(table, 'T')}[{at}]")
-        name, places = self._rows(table, as_array=self.with_numpy and step.width > SHORT)
-        row = self._assigned(f"{name}[{places}[{at}]]" if places else f"{name}[{at}]")
-        if step.width > SHORT:
-            return row
-        return [f"{row}[{k}]" for k in range(step.width)]
+        row = self._assigned(f"{self._table(step.data)}[{self._name(step.args[0])}]")
+        return [f"{row}[{k}]" for k in range(step.width)] if 0 < step.width <= SHORT else row
 
-    def _rows(self, table: AnyArray, *, as_array: bool) -> tuple[str, str]:
-        """Return the name of a table, and of the places of rows in it where many are equal."""
-        if id(table) in self._tables:
-            return self._tables[id(table)], self._tables.get(-id(table), "")
-        distinct, places = np.unique(table, axis=0, return_inverse=True)
-        # Rows of the same knot need not be written twice.
-        if self.with_numpy or len(distinct) > 0.7 * len(table):
-            return self._constant_name(table, "A" if as_array else "T"), ""
-        name = f"T{len(self.constants)}"
-        self.constants[name] = distinct
-        self._tables[id(table)] = name
-        where = f"P{len(self.constants)}"
-        self.constants[where] = places.ravel()
-        self._tables[-id(table)] = where
-        return name, where
-
-    def _of_curve(self, step: Step) -> str:
+    def _of_curve(self, step: Step) -> str | list[str]:
         shape: Curve = step.data
-        x = self._name(step.args[0])
-        names = [
-            self._constant_name(each, "K") for each in (shape.knots, shape.heights, shape.slopes)
-        ]
-        return self._assigned(f"_curve({x}, {', '.join(names)})")
+        x, width, knots = self._name(step.args[0]), step.width, self._table(shape.knots)
+        if not width:
+            tables = f"{self._table(shape.heights)}, {self._table(shape.slopes)}"
+            return self._assigned(f"_curve({x}, {knots}, {tables})")
+        low, high = shape.knots[[0, -1]].tolist()
+        inside = self._assigned(f"min(max({x}, {low!r}), {high!r})")
+        at = f"bisect_left({knots}, {inside}, 1, {max(len(shape.knots) - 1, 1)}) - 1"
+        row = self._assigned(f"{self._table(shape.lines)}[{at}]")
+        apart = self._assigned(f"{inside} - {row}[0]")
+        return [f"({row}[{1 + k}] + {row}[{1 + width + k}] * {apart})" for k in range(width)]
 
-    def _of_choose(self, step: Step) -> str:
-        options = ", ".join(self._name(option) for option in step.args[1:])
-        return self._assigned(f"({options},)[{self._name(step.args[0])}]")
+    def _of_choose(self, step: Step) -> str | list[str]:
+        at, options = self._name(step.args[0]), step.args[1:]
+        if not is_lazy(step):
+            return self._assigned(f"({', '.join(map(self._name, options))},)[{at}]")
+        lines, found = self.lines, self._found
+        names = [self._assigned("None") for _ in range(step.width or 1)]
+        del lines[len(lines) - len(names) :]
+        for k, option in enumerate(options):
+            # What only this option needs is computed in its branch.
+            self.lines, self._found = [], dict(found)
+            self._add((option,))
+            results = ", ".join(self._elements(option))
+            branch = [*self.lines, f"{', '.join(names)} = {results}"]
+            lines += [f"{'elif' if k else 'if'} {at} == {k}:", *(f"    {line}" for line in branch)]
+        self.lines, self._found = lines, found
+        return names if step.width else names[0]
 
     def _of_trees(self, step: Step) -> str:
         forest: Forest = step.data
-        tables = (forest.variable, forest.cut, forest.value)
-        names = [self._constant_name(each, "T") for each in tables]
-        numbers = ", ".join(self._name(arg) for arg in step.args)
-        return self._assigned(f"_trees(({numbers},), {', '.join(names)})")
+        tables = ", ".join(map(self._table, (forest.variable, forest.cut, forest.value)))
+        numbers = ", ".join(map(self._name, step.args))
+        return self._assigned(f"_trees(({numbers},), {tables})")
 
     def _of_join(self, step: Step) -> str | list[str]:
-        if self.with_numpy and step.width > SHORT:
-            parts = ", ".join(
-                self._array(arg) if arg.width else f"({self._name(arg)},)" for arg in step.args
-            )
-            return self._assigned(f"np.concatenate(({parts}))")
-        if all(isinstance(self._found[id(arg)], list) or not arg.width for arg in step.args):
+        if step.width <= SHORT:
             return [name for arg in step.args for name in self._elements(arg)]
-        parts = ", ".join(
-            f"*{self._array(arg)}" if arg.width else self._name(arg) for arg in step.args
-        )
-        return self._assigned(f"[{parts}]")
+        parts = [f"*{self._name(arg)}" if arg.width else self._name(arg) for arg in step.args]
+        return self._assigned(f"[{', '.join(parts)}]")
 
     def _of_part(self, step: Step) -> str | list[str]:
-        begin, end = step.data
-        found = self._found[id(step.args[0])]
-        if isinstance(found, list):
-            return found[begin:end]
-        return self._assigned(f"{found}[{begin}:{end}]")
+        return self._elements(step.args[0])[slice(*step.data)]
 
     def _of_item(self, step: Step) -> str:
-        found = self._found[id(step.args[0])]
-        if isinstance(found, list):
-            return found[step.data]
-        item = f".item({step.data})" if self.with_numpy else f"[{step.data}]"
-        return self._assigned(f"{found}{item}")
-
-    def _of_dot(self, step: Step) -> str | list[str]:
-        vector = self._array(step.args[0])
-        if self.with_numpy:
-            return self._assigned(f"{vector} @ {self._constant_name(step.data, 'A')}")
-        columns = self._constant_name(step.data.T, "T")
-        body = f"[sum([a * b for a, b in zip({vector}, e)]) for e in {columns}]"
-        return self._assigned(body)
+        return self._elements(step.args[0])[step.data]
 
     def _of_arrange(self, step: Step) -> str | list[str]:
-        if self.with_numpy:
-            vector = self._array(step.args[0])
-            return self._assigned(f"{vector}[{self._constant_name(step.data, 'P')}]")
         elements = self._elements(step.args[0])
         return [elements[k] for k in step.data.tolist()]
 
+    def _of_dot(self, step: Step) -> str | list[str]:
+        vector, columns = self._name(step.args[0]), self._table(step.data.T)
+        return self._assigned(f"[sum([a * b for a, b in zip({vector}, e)]) for e in {columns}]")
+
     def _of_total(self, step: Step) -> str:
-        found = self._found[id(step.args[0])]
-        if isinstance(found, list):
-            return self._assigned(" + ".join(found))
-        return self._assigned(f"{found}.sum().item()" if self.with_numpy else f"sum({found})")
+        return self._assigned(f"sum({self._name(step.args[0])})")
 
     def _of_largest(self, step: Step) -> str:
-        found = self._found[id(step.args[0])]
-        if isinstance(found, list):
-            return self._assigned(f"max({', '.join(found)})")
-        return self._assigned(f"{found}.max().item()" if self.with_numpy else f"max({found})")
+        return self._assigned(f"max({self._name(step.args[0])})")
 
     def _of_top(self, step: Step) -> str:
-        elements = self._array(step.args[0])
-        if self.with_numpy:
-            return self._assigned(f"int({elements}.argmax())")
+        elements = self._name(step.args[0])
         return self._assigned(f"{elements}.index(max({elements}))")
 
 
 def _expression(op: str, args: list[str]) -> str:
     if op in _SIGNS:
         return f"({args[0]} {_SIGNS[op]} {args[1]})"
-    if op in ("minimum", "maximum"):
-        return f"{op[:3]}({args[0]}, {args[1]})"
     if op == "where":
         return f"({args[1]} if {args[0]} else {args[2]})"
-    return f"{_UNARY[op]}({args[0]})"
-
-
-def _array_expression(op: str, args: list[str]) -> str:
-    if op in _SIGNS:
-        return f"{args[0]} {_SIGNS[op]} {args[1]}"
-    if op in ("minimum", "maximum", "where"):
-        return f"np.{op}({', '.join(args)})"
-    return f"{_ARRAY_UNARY[op]}({args[0]})"
-
-
-def input_lines(program: Program) -> list[str]:
-    """Return the lines that read the arguments ``p`` and ``v`` of a row."""
-    lines = []
-    if program.binary:
-        lines += ["s1 = p if p.__class__ is float else _score(p)"]
-        lines += ["if not 0 <= s1 <= 1:", "    _refuse(p)"]
-    else:
-        names = [f"s{k}" for k in range(len(program.outputs))]
-        lines.append(f"{', '.join(names)} = _scores(p, {len(names)})")
-        off = f"abs({' + '.join(names)} - 1.0) > {program.sum_tolerance!r}"
-        outside = " and ".join(f"0 <= {name} <= 1" for name in names)
-        lines += [f"if not ({outside}) or {off}:", "    _refuse(p)"]
-    for k in program.used:
-        name, kind = program.schema.names[k], program.schema.kinds[k]
-        if kind == "levels":
-            lines.append(f"x{k} = L{k}(v[{name!r}])")
-        else:
-            lines.append(f"x{k} = v[{name!r}]")
-            read = f"x{k} = _number(x{k}, {name!r}, {kind!r})"
-            # A date is never a number of Python.
-            plain = [] if kind == "datetime" else [f"if x{k}.__class__ is not float:"]
-            lines += [*plain, f"    {read}" if plain else read]
-    return lines
-
-
-def level_codes(program: Program, function: Callable[[dict[Any, int], int], Any]) -> dict[str, Any]:
-    """Return what gives the code of a level, by its name in the code, for each category."""
-    found = {}
-    for k in program.used:
-        if program.schema.kinds[k] == "levels":
-            levels = program.schema.levels[k]
-            codes = {level: j for j, level in enumerate(levels)} | {None: len(levels) + 1}
-            found[f"L{k}"] = function(codes, len(levels))
-    return found
+    return f"{_CALLS.get(op, op)}({', '.join(args)})"

@@ -1,54 +1,41 @@
-"""scorer: a fitted calibrator as a fast function of one row."""
+"""scorer: a fitted calibrator as a fast function of one row, the one that `to_python` writes."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
-from typing import TYPE_CHECKING, Any, NoReturn
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varcal._export.program import Program
-from varcal._export.row_code import RowCode, input_lines, level_codes
+from varcal._export.python_source import function_lines
 from varcal._input.variables import Variable
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.rows import score_rows
+from varcal.calibrators.rows import score_rows
+from varcal.calibrators.schema import Schema
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-
 #: A function of one row: a score and variables by name.
 Score = Callable[..., Any]
+#: Stands for the variables that are not looked at.
+_ABSENT = Variable("", "numeric", np.zeros(0))
 
 
 def scorer(calibrator: Calibrator) -> Score:
     """Return a fast function of one row; see `Calibrator.scorer`."""
     program = Program.of(calibrator)
-    code = RowCode.of(program, with_numpy=True)
-    names = {
-        "np": np,
-        "bisect_left": bisect_left,
-        "log": math.log,
-        "exp": math.exp,
-        "sqrt": math.sqrt,
-        "_sigmoid": _sigmoid,
-        "_curve": _curve,
-        "_trees": _trees,
-        "_number": partial(_number, program.schema),
-        "_score": _score,
-        "_scores": _scores,
-        "_refuse": _refuse,
-    }
-    names |= {name: _held(name, value) for name, value in code.constants.items()}
-    names |= level_codes(program, _as_dict)
-    body = [*input_lines(program), *code.lines, f"return {_results(program, code)}"]
-    text = "\n".join(["def score(p, v):", *(f"    {line}" for line in body)])
-    exec(compile(text, "<calibrator>", "exec"), names)
-    computed: Any = names["score"]
+    names: dict[str, Any] = {"__name__": "calibrator"}
+    exec(compile("\n".join(function_lines(program)), "<calibrator>", "exec"), names)
+    computed: Any = names["calibrate"]
+    # Values are read as predict_proba reads them, with the same errors.
+    names["_number"] = lambda value, name, kind: _number(program.schema, value, name, kind)
+    for k in program.used:
+        if program.schema.kinds[k] == "levels":
+            names[f"L{k}"] = _level_codes(program.schema.levels[k])
     known = [program.schema.names[k] for k in program.used]
     type_name = type(calibrator).__name__
 
@@ -58,6 +45,10 @@ def scorer(calibrator: Calibrator) -> Score:
         except (KeyError, TypeError):
             _explain(v, known)
             raise
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(str(error), "give the row of one prediction", "p") from None
 
     score.__doc__ = f"""Return the calibrated probability of one row by a {type_name}.
 
@@ -75,75 +66,43 @@ def scorer(calibrator: Calibrator) -> Score:
     return score
 
 
-def _results(program: Program, code: RowCode) -> str:
-    return code.results[0] if program.binary else f"({', '.join(code.results)},)"
+def _level_codes(levels: tuple[Any, ...]) -> Callable[[Any], int]:
+    codes = {level: k for k, level in enumerate(levels)} | {None: len(levels) + 1}
+    only_texts = all(isinstance(level, str) for level in levels)
 
-
-def _held(name: str, value: Any) -> Any:
-    """Return a table in the form that is read fastest."""
-    if name[0] in "ACP":
-        return np.ascontiguousarray(value)
-    return [tuple(row) for row in value.tolist()] if value.ndim == 2 else value.tolist()
-
-
-def _as_dict(codes: dict[Any, int], n: int) -> Any:
-    only_texts = all(isinstance(level, str) for level in codes if level is not None)
-
-    def found(value: object) -> int:
+    def found(value: Any) -> int:
         try:
             return codes[value]
         except (KeyError, TypeError):
             variable = Variable.of([value], "v")
         if variable.missing()[0]:
-            return n + 1
+            return len(levels) + 1
         if only_texts and variable.kind != "levels" and not isinstance(value, str):
             raise InputError(
                 f"v holds {value!r} where the calibrator was fitted on categories",
                 "convert it to the type that it had in fit",
                 argument="v",
             )
-        return n
+        return len(levels)
 
     return found
 
 
-def _sigmoid(x: float) -> float:
-    tail = math.exp(-abs(x))
-    return 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
-
-
-def _curve(x: float, knots: list[float], heights: list[float], slopes: list[float]) -> float:
-    at = bisect_right(knots, x) - 1
-    if at < 0:
-        return heights[0]
-    return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
-
-
-def _trees(
-    numbers: tuple[float, ...],
-    variables: list[list[int]],
-    cuts: list[list[float]],
-    values: list[list[float]],
-) -> float:
-    total = 0.0
-    for variable, cut, value in zip(variables, cuts, values, strict=True):
-        node, inner = 0, len(cut)
-        while node < inner:
-            node += node + (2 if numbers[variable[node]] > cut[node] else 1)
-        total += value[node - inner]
-    return total
-
-
-#: Stands for the variables that are not looked at.
-_ABSENT = Variable("", "numeric", np.zeros(0))
-
-
-def _number(schema: Schema, value: object, name: str, kind: str) -> float:
+def _number(schema: Schema, value: Any, name: str, kind: str) -> float:
     """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
     if value is None:
         return math.nan
+    if kind == "numeric" and value.__class__ is int:
+        return float(value)
+    k = schema.names.index(name)
+    if kind == "datetime" and value.__class__ is datetime:
+        zoned = value.tzinfo is not None
+        if not schema.zoned or zoned == schema.zoned[k]:
+            return (value if zoned else value.replace(tzinfo=UTC)).timestamp()
     if kind == "datetime" and isinstance(value, str):
-        return _written_date(schema, value, name)
+        own = Schema((name,), ("datetime",), ((),), schema.date_formats[k : k + 1])
+        (seconds,) = own.align(score_rows([0.5], {name: [value]}, 2).variables)
+        return float(seconds[0])
     variable = Variable.of([value], name)
     if variable.kind != kind and not variable.missing()[0]:
         wanted = "a date" if kind == "datetime" else "a number"
@@ -154,37 +113,6 @@ def _number(schema: Schema, value: object, name: str, kind: str) -> float:
         )
     schema.check_zones(tuple(variable if name == one else _ABSENT for one in schema.names))
     return math.nan if variable.missing()[0] else float(variable.values[0])
-
-
-def _written_date(schema: Schema, value: str, name: str) -> float:
-    """Read a date from text, as `predict_proba` does."""
-    k = schema.names.index(name)
-    own = Schema((name,), ("datetime",), ((),), schema.date_formats[k : k + 1])
-    (seconds,) = own.align(score_rows([0.5], {name: [value]}, 2).variables)
-    return float(seconds[0])
-
-
-def _score(p: Any) -> float:
-    """Return a score of any type in double precision, so that it is computed with as such."""
-    if not hasattr(p, "__float__") or getattr(p, "shape", ()) != ():
-        raise InputError(f"p must be a number; got {p!r}", "give one row", argument="p")
-    return float(p)
-
-
-def _scores(p: Any, n: int) -> list[float]:
-    if not hasattr(p, "__len__") or len(p) != n:
-        raise InputError(
-            f"p must be a sequence of {n} numbers; got {p!r}", "give one row", argument="p"
-        )
-    return [each if each.__class__ is float else _score(each) for each in p]
-
-
-def _refuse(p: object) -> NoReturn:
-    raise InputError(
-        f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}",
-        "give probabilities",
-        argument="p",
-    )
 
 
 def _explain(v: object, known: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""Large arrays in a JSON file: bytes as text, each array once, half of each symmetric matrix."""
+"""Large arrays in a JSON file: bytes as text, half of each symmetric matrix."""
 
 from __future__ import annotations
 
@@ -10,49 +10,10 @@ import numpy as np
 
 from varcal._arrays import AnyArray
 
-#: Arrays with more entries than this are written as text; smaller ones stay readable.
-LARGE = 64
 #: No saved array has more dimensions than this.
 MOST_DIMENSIONS = 4
 #: The byte order in files, by type.
 _BYTES = {"float64": "<f8", "int64": "<i8"}
-
-
-class ArrayTexts:
-    """The large arrays of one file, in the order in which they were added.
-
-    Attributes
-    ----------
-    entries : list of dict
-        The arrays as JSON.
-
-    Examples
-    --------
-    >>> texts = ArrayTexts()
-    >>> matrix = np.add.outer(np.arange(40.0), np.arange(40.0))
-    >>> texts.number_of(matrix), texts.number_of(matrix.copy()), texts.number_of(matrix[:2])
-    (0, 0, 1)
-    >>> bool((array_of(texts.entries[0]) == matrix).all())
-    True
-    """
-
-    def __init__(self) -> None:
-        self.entries: list[dict[str, Any]] = []
-        self._numbers: dict[tuple[Any, ...], int] = {}
-
-    @staticmethod
-    def takes(array: AnyArray) -> bool:
-        """Return whether an array belongs here: a large one of numbers."""
-        return array.size > LARGE and array.dtype.kind in "fiu"
-
-    def number_of(self, array: AnyArray) -> int:
-        """Return the position of an array among the entries; add it if it is new."""
-        entry = entry_of(array)
-        key = (*entry["shape"], entry["dtype"], entry["base64"])
-        if key not in self._numbers:
-            self._numbers[key] = len(self.entries)
-            self.entries.append(entry)
-        return self._numbers[key]
 
 
 def array_of(entry: dict[str, Any]) -> AnyArray:

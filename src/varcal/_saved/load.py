@@ -13,8 +13,8 @@ from varcal.exceptions import InputError
 #: Where each kind of document is defined, by its name in files; loaded when it is first needed.
 KINDS = {
     "audit": "_audit.result.AUDIT",
-    "calibrated classifier": "calibrators._saved.json_file.CLASSIFIER",
-    "calibrator": "calibrators._saved.json_file.CALIBRATOR",
+    "calibrated classifier": "calibrators.saved.CLASSIFIER",
+    "calibrator": "calibrators.saved.CALIBRATOR",
     "collected statistics": "_evidence.collected_file.COLLECTED",
     "monitor": "_monitor.monitor_file.MONITOR",
     "slices": "_slices.slices_result.SLICES",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Bools
-from varcal._export._sql.dialects import Dialect
+from varcal._export.dialects import Dialect
 from varcal._input.date_texts import as_dates
 from varcal._input.variables import Kind, Variable
 from varcal._text.edges import edge_texts, zone_text

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools
-from varcal._export._sql.dialects import DIALECTS
+from varcal._export.dialects import DIALECTS
 from varcal._input.columns import columns_by_name
 from varcal._input.date_texts import with_dates
 from varcal._input.events import CORRECT

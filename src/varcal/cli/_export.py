@@ -13,14 +13,13 @@ from varcal.cli import _options as options
 from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
-    from varcal._export._sql.sql_export import SqlExport
+    from varcal._export.sql_export import SqlExport
 
 #: The extension of a file for each target.
 EXTENSIONS = {"sql": ".sql", "onnx": ".onnx", "python": ".py"}
 DIALECTS = click.Choice(["duckdb", "postgres", "spark", "bigquery", "snowflake"])
 #: Options that only a query has a use for.
-_OF_SQL = ("dialect", "table", "prob", "keep", "column", "approximate")
-_APPROXIMATE = "Write a query without look-up tables; its comment says how exact it is."
+_OF_SQL = ("dialect", "table", "prob", "keep", "column")
 
 
 @click.command(cls=options.EachOnce)
@@ -32,15 +31,13 @@ _APPROXIMATE = "Write a query without look-up tables; its comment says how exact
 @options.fitted_prob
 @options.several_names("--keep", help="Columns that the result repeats, such as a key.")
 @click.option("--column", default="p_calibrated", help="Name of the new column.")
-@click.option("--approximate", is_flag=True, help=_APPROXIMATE)
 @click.option("--check", is_flag=True, help="Compare 200 random rows with predict_proba.")
 @click.pass_context
 def export(ctx: click.Context, /, **given: Any) -> None:
     """Write a calibrator as SQL, ONNX or Python, to run where predictions are made.
 
-    The result gives what `varcal apply` gives, within 1e-8. A file of SQL creates look-up tables
-    first, if there are any. With --check, ONNX, Python and the SQL of DuckDB are run on random
-    rows; SQL for other databases is only parsed.
+    The result gives what `varcal apply` gives, within 1e-8. With --check, ONNX, Python and the
+    SQL of DuckDB are run on random rows; SQL for other databases is only parsed.
 
     \b
     Examples:
@@ -68,7 +65,6 @@ def export(ctx: click.Context, /, **given: Any) -> None:
             p=list(given["prob"]) or None,
             keep=given["keep"] or (),
             column=given["column"],
-            exact=not given["approximate"],
         )
         said = _checked(exported) if given["check"] else ""
     else:
@@ -85,7 +81,7 @@ def _checked(exported: SqlExport) -> str:
             return str(exported.check(connection))
     sqlglot = import_library("sqlglot", "parsing a query")
     try:
-        sqlglot.parse(exported.script, dialect=exported.dialect)
+        sqlglot.parse(exported.query, dialect=exported.dialect)
     except sqlglot.errors.SqlglotError as error:
         raise InputError(f"the query cannot be parsed: {error}", "please report it") from None
     return (

@@ -22,11 +22,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable.folds import Folds
 from varcal.calibrators._variable.gain import gain_of
 from varcal.calibrators._variable.trust import share_of
+from varcal.calibrators.softmax import softmax
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 

@@ -9,7 +9,6 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats
 from varcal._text.edges import edge_texts
-from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._variable._columns.design import SCORE, Block
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
 from varcal.calibrators._variable._growth.explain_growth import moved_by
@@ -17,6 +16,7 @@ from varcal.calibrators._variable._growth.growth import Growth
 from varcal.calibrators._variable._reml.curvature import quadratic_form
 from varcal.calibrators._variable.additive_model import AdditiveModel, Fitted
 from varcal.calibrators._variable.effects import Effect, Term
+from varcal.calibrators.schema import Schema
 
 #: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
 ACTIVE_EVIDENCE = 2.0

@@ -21,7 +21,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators._solvers.softmax import softmax
 from varcal.calibrators._variable._blocks.correlated_rows import Search
 from varcal.calibrators._variable._columns.design import SCORE, Block, Design
 from varcal.calibrators._variable.additive_model import (
@@ -40,6 +39,7 @@ from varcal.calibrators._variable.trust import (
     held_out,
     too_few,
 )
+from varcal.calibrators.softmax import softmax
 
 # Tuned constants; README.md shows what changes at half and at twice each value.
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal.calibrators._neutral.steps import (
+from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells
+from varcal.calibrators._variable._growth.growth import Growth
+from varcal.calibrators._variable._lookup.steps import additive_steps
+from varcal.calibrators._variable.additive_model import AdditiveModel
+from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARGIN, Confusion
+from varcal.calibrators._variable.many_classes import LARGEST_LOG_POWER, TemperatureModel
+from varcal.calibrators._variable.two_classes import MODERATION, LogisticModel
+from varcal.calibrators.steps import (
     Forest,
     Step,
     choose,
@@ -32,14 +39,7 @@ from varcal.calibrators._neutral.steps import (
     trees,
     where,
 )
-from varcal.calibrators._solvers.logistic import logistic_steps
-from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells
-from varcal.calibrators._variable._growth.growth import Growth
-from varcal.calibrators._variable._lookup.steps import additive_steps
-from varcal.calibrators._variable.additive_model import AdditiveModel
-from varcal.calibrators._variable.confusion import LOG_FLOOR, LOG_UNIT, TIE_MARGIN, Confusion
-from varcal.calibrators._variable.many_classes import LARGEST_LOG_POWER, TemperatureModel
-from varcal.calibrators._variable.two_classes import MODERATION, LogisticModel
+from varcal.calibrators.steps import logistic as logistic_steps
 
 #: The least p and the least 1 − p before the logarithm, as in `log_odds`.
 TINY, LEAST_REST = float(np.finfo(np.float64).tiny), 2.0**-54

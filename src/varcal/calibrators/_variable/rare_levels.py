@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._variable._columns.spline_basis import LevelBasis
 from varcal.calibrators._variable.many_classes import TemperatureModel
 from varcal.calibrators._variable.two_classes import LogisticModel
+from varcal.calibrators.schema import Schema
 
 #: With more rare levels than this, their names are not kept: a file with 78,000 of them had 51 MB.
 #: Names below it take less room than the other parts of a calibrator.

@@ -10,19 +10,14 @@ from scipy.special import expit, ndtri
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
-from varcal.calibrators._interface.calibrator import Calibrator
-from varcal.calibrators._interface.fitted_variables import Schema
-from varcal.calibrators._interface.held_out import row_counts, warn_of_sampling_weights
-from varcal.calibrators._interface.rows import CalibrationRows, consistent
-from varcal.calibrators._neutral.steps import Step
-from varcal.calibrators._solvers.logistic import two_columns
 from varcal.calibrators._variable import trust
 from varcal.calibrators._variable._blocks.correlated_rows import Search
-from varcal.calibrators._variable._blocks.judgement import cautions, judgement_of
+from varcal.calibrators._variable._blocks.judgement import Judgement, cautions, judgement_of
 from varcal.calibrators._variable._columns.score_basis import log_odds
 from varcal.calibrators._variable._growth.explain_growth import growth_sentences
 from varcal.calibrators._variable._growth.growth import Growth
-from varcal.calibrators._variable.effects import Effects
+from varcal.calibrators._variable.additive_model import PairTrial
+from varcal.calibrators._variable.effects import Effects, Term
 from varcal.calibrators._variable.explain import (
     ACTIVE_EVIDENCE,
     applied,
@@ -49,6 +44,11 @@ from varcal.calibrators._variable.two_classes import (
     LogisticModel,
     fit_logistic_model,
 )
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
+from varcal.calibrators.rows import CalibrationRows, consistent
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step
 from varcal.exceptions import InputError
 
 #: Rows on which the sizes of terms are measured.
@@ -169,6 +169,14 @@ class VariableCalibrator(Calibrator):
     ['age']
     """
 
+    model_: LogisticModel | TemperatureModel
+    terms_: tuple[Term, ...]
+    pairs_: tuple[PairTrial, ...]
+    edf_: float
+    score_trust_: float
+    variables_trust_: float
+    judged_: Judgement
+    schema_: Schema
     _state = (
         "model_",
         "terms_",
@@ -320,12 +328,12 @@ class VariableCalibrator(Calibrator):
         columns = self._columns(rows)
         return self._limited(rows, self._probabilities(rows.p, self._predictor(rows.p, columns)))
 
-    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         with_variables = bool(self.schema_.names) and not (
             self.preserve_ranking and len(scores) == 2
         )
         if not isinstance(self.model_, LogisticModel):
-            answer = temperature_model_steps(self.model_, scores, exact=exact)
+            answer = temperature_model_steps(self.model_, scores, exact=True)
         elif self.model_.monotone and with_variables:
             raise InputError(
                 "monotone=True cannot be exported: a prediction is the largest of up to "
@@ -334,17 +342,14 @@ class VariableCalibrator(Calibrator):
             )
         else:
             answer = logistic_model_steps(
-                self.model_, scores[1], with_variables=with_variables, exact=exact
+                self.model_, scores[1], with_variables=with_variables, exact=True
             )
         return limited(answer, scores, self.max_shift)
 
     def _probabilities(self, p: Floats, eta: Floats) -> Floats:
         if not isinstance(self.model_, LogisticModel):
             return self.model_.probabilities(p, eta)
-        if self.model_.monotone:
-            # Slower, but each of its operations is monotone after rounding, too.
-            return np.column_stack([expit(-eta), expit(eta)])
-        return two_columns(eta, lambda block: block)
+        return np.column_stack([expit(-eta), expit(eta)])
 
     def _limited(self, rows: CalibrationRows, answer: Floats) -> Floats:
         """Limit the change of scores to `max_shift`."""

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._text.numbers import count
-from varcal.calibrators._interface.rows import CalibrationRows
 from varcal.calibrators._variable.folds import N_STRETCHES, stretches
 from varcal.calibrators._variable.trust import Trusted
+from varcal.calibrators.rows import CalibrationRows
 
 #: The warning where rows that stand near one another are correlated.
 ORDER_CAUTION = (

@@ -7,7 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal.calibrators._neutral.steps import (
+from varcal.calibrators._variable._columns.design import SCORE
+from varcal.calibrators._variable._lookup.lookup import Lookup, of_one_variable
+from varcal.calibrators._variable._lookup.tables import Track
+from varcal.calibrators._variable.additive_model import AdditiveModel
+from varcal.calibrators.steps import (
     Step,
     arrange,
     clipped,
@@ -23,10 +27,6 @@ from varcal.calibrators._neutral.steps import (
     total,
     where,
 )
-from varcal.calibrators._variable._columns.design import SCORE
-from varcal.calibrators._variable._lookup.lookup import Lookup, of_one_variable
-from varcal.calibrators._variable._lookup.tables import Track
-from varcal.calibrators._variable.additive_model import AdditiveModel
 
 #: How far the effects and variances of `exact=False` may be from the tables between knots. At
 #: 0.002 logits 1,036 knots became 93, and probabilities change by 0.05 points at most; what the

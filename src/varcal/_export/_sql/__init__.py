@@ -1,1 +1,0 @@
-"""Fitted calibrators as SQL."""

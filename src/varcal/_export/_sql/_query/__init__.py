@@ -1,1 +1,0 @@
-"""The query of a calibrator, from its steps to its text."""

@@ -1,1 +1,0 @@
-"""Calibrators of score and variables: a tree over V, and regression with terms of V."""

@@ -1,1 +1,0 @@
-"""Calibrators as JSON files."""

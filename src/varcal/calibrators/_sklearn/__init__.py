@@ -1,1 +1,0 @@
-"""Calibrated classifiers for scikit-learn pipelines."""

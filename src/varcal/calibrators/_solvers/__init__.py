@@ -1,1 +1,0 @@
-"""Newton's method for logistic and softmax models."""
