@@ -7,7 +7,7 @@ tables in blocks that stay in cache.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,36 @@ def evaluate(
     return np.column_stack([found[id(step)] for step in outputs])
 
 
+#: Rows that are computed at once, so that they stay in cache.
+BLOCK = 16_384
+
+
+def in_blocks(
+    outputs: Iterable[Step], p: Floats, columns: list[AnyArray], n_levels: Sequence[int]
+) -> Floats:
+    """Return the outputs of rows, some rows after the others.
+
+    Parameters
+    ----------
+    outputs : iterable of Step
+        The steps.
+    p : ndarray of shape (n,) or (n, K)
+        The probability of the second class, or those of all classes.
+    columns : list of ndarray
+        The variables, as for `evaluate`.
+    n_levels : sequence of int
+        The number of fitted levels of each variable.
+    """
+    outputs, levels = tuple(outputs), dict(enumerate(n_levels))
+    found = np.empty((len(p), len(outputs)))
+    for begin in range(0, len(p), BLOCK):
+        rows = slice(begin, begin + BLOCK)
+        scores = p[rows] if p.ndim == 2 else np.column_stack([1.0 - p[rows], p[rows]])
+        variables = {k: column[rows] for k, column in enumerate(columns)}
+        found[rows] = evaluate(outputs, scores, variables, levels)
+    return found
+
+
 def _sigmoid(x: Floats) -> Floats:
     tail = np.exp(-np.abs(x))
     large = 1.0 / (1.0 + tail)
@@ -100,13 +130,17 @@ def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:
 
 def _trees(step: Step, *numbers: Floats) -> Floats:
     forest: Forest = step.data
-    columns, rows = np.column_stack(numbers), np.arange(len(numbers[0]))
-    total = np.zeros(len(rows))
+    n, inner = len(numbers[0]), forest.variable.shape[1]
+    flat, rows = np.concatenate(numbers), np.arange(n)
+    total = np.zeros(n)
     for variable, cut, value in zip(forest.variable, forest.cut, forest.value, strict=True):
-        node = np.zeros(len(rows), dtype=np.intp)
+        begin, node = variable * n, np.zeros(n, dtype=np.intp)
         for _ in range(forest.depth):
-            node = 2 * node + 1 + (columns[rows, variable[node]] > cut[node])
-        total += value[node - len(cut)]
+            right = flat.take(begin.take(node) + rows) > cut.take(node)
+            node += node
+            node += 1
+            node += right
+        total += value.take(node - inner)
     return total
 
 
