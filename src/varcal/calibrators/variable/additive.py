@@ -441,15 +441,18 @@ class Fitted:
             end += width
             yield name, variables, slice(end - width, end)
 
-    def tables(self, offset: Floats, X: Floats | None = None) -> Tables:
+    def tables(
+        self, offset: Floats, X: Floats | None = None, weight: Floats | None = None
+    ) -> Tables:
         """Return the tables of the fit.
 
         Parameters
         ----------
         offset : ndarray
             What the loss adds to the predictor, at the knots of the score (and for missing).
-        X : ndarray, optional
-            Columns of rows, on which the sum of variances is compared with the exact variance.
+        X, weight : ndarray, optional
+            Columns of rows, and their working weights, on which the sum of variances is compared
+            with the exact variance.
         """
         beta, V, design = self.fit.beta, self.fit.covariance, self.design
         effects: dict[int, list[Floats]] = {}
@@ -484,16 +487,18 @@ class Fitted:
         slope = design.score.block("slope")
         unit = design.score.table[:, slope].sum(axis=1)
         tables_ = Tables(unit, found[0], tuple(found[1:]), tuple(products), 1.0)
-        return tables_ if X is None else replace(tables_, scale=self._scale(X, where_in))
+        if X is None or weight is None:
+            return tables_
+        return replace(tables_, scale=self._scale((X * weight[:, None]).T @ X, where_in))
 
-    def _scale(self, X: Floats, where_in: dict[tuple[int, bool], list[slice]]) -> float:
+    def _scale(self, M: Floats, where_in: dict[tuple[int, bool], list[slice]]) -> float:
+        """Return the mean variance of rows over that of the sum, by XᵀWX."""
         V = self.fit.covariance
-        exact = float(np.einsum("ij,ij->", X @ V, X))
         parts = 0.0
         for owns in where_in.values():
             own = slice(owns[0].start, owns[-1].stop)
-            parts += float(np.einsum("ij,ij->", X[:, own] @ V[own, own], X[:, own]))
-        return exact / max(parts, 1e-300)
+            parts += float((M[own, own] * V[own, own]).sum())
+        return float((M * V).sum()) / max(parts, 1e-300)
 
 
 def fit_design(

@@ -202,6 +202,12 @@ class Fits:
     loss: LogisticLoss
     offset: Floats
 
+    def weight(self, k: int) -> Floats:
+        """Return the working weights of rows in one of the fits."""
+        fitted = (self.score, self.full, self.paired)[k]
+        assert fitted is not None
+        return self.loss.slopes(self.matrices[k] @ fitted.fit.beta)[1]
+
 
 @dataclass(frozen=True, eq=False)
 class First:
@@ -385,7 +391,7 @@ def _judged(fits: Fits, rows: Rows, folds: Folds) -> First:
     by_score, base = supported(z, without(fits.score, fits.matrices[0]), SCORE_RAMP)
     if fits.full is None:
         return First(by_score, NOTHING, NOTHING, base, base)
-    tables = fits.full.tables(fits.offset, fits.matrices[1])
+    tables = fits.full.tables(fits.offset, fits.matrices[1], fits.weight(1))
     variance = tables.predictor(z, rows.columns)[1]
     eta, pairs = moderated(without(fits.full, fits.matrices[1]), variance), NOTHING
     if fits.paired is not None:
@@ -489,9 +495,9 @@ def _first_stage(
     base = replace(score, score=own, scale=0.0).mixed(score, first.score.value)
     tables, b = base, first.variables.value
     if b > 0 and fits.full is not None:
-        full = of_all(fits.full).tables(fits.offset, fits.matrices[1])
+        full = of_all(fits.full).tables(fits.offset, fits.matrices[1], fits.weight(1))
         if first.pairs.value and fits.paired is not None:
-            paired = of_all(fits.paired).tables(fits.offset, fits.matrices[2])
+            paired = of_all(fits.paired).tables(fits.offset, fits.matrices[2], fits.weight(2))
             full = full.mixed(paired, first.pairs.value)
         tables = base.mixed(full, b)
     if monotone:
