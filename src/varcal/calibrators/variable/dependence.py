@@ -178,11 +178,16 @@ def make_folds(
         return Folds(fold, units, forward=True, apart=groups is not None)
     total = float(mass.sum())
     if groups is not None:
-        return Folds(_ranked(hashed([groups])) % N_FOLDS, groups)
+        return Folds(fold_of_groups(groups), groups)
     fold = _spread(key, y, mass)
     if total > FEWER_ROWS:
         fold = np.where(fold < (FEWER if total <= FEWEST_ROWS else 1), fold, -1)
     return Folds(fold)
+
+
+def fold_of_groups(groups: Ints) -> Ints:
+    """Return a fold for each row; rows of a group share one."""
+    return _ranked(hashed([groups])) % N_FOLDS
 
 
 def _ranked(key: NDArray[np.uint64]) -> Ints:
@@ -393,6 +398,39 @@ def neighbours_correlated(
     number = np.asarray(position[rows] * ORDER_BLOCKS // len(y), dtype=np.intp)
     _, worth, p_value = _tested(residual, weight, number)
     return p_value < ORDER_SIGNIFICANT and worth >= LEAST_WORTH
+
+
+def searched(
+    search: Search,
+    residual: Floats,
+    weight: Floats,
+    mass: Floats,
+    key: NDArray[np.uint64],
+    picked: Ints,
+    y: AnyArray,
+) -> tuple[Found | None, bool]:
+    """Return blocks whose rows are correlated, and if there are none whether neighbours are.
+
+    Parameters
+    ----------
+    search : Search
+        Where to look.
+    residual, weight, mass, key : ndarray
+        Slopes of the loss of some rows, the number of rows that each stands for, and their hashes.
+    picked : ndarray of int
+        Which rows these are.
+    y : ndarray
+        The outcomes of all rows.
+    """
+    # Equal rows may be repetitions of one, as may be a row with a large weight.
+    _, one, place = np.unique(key, return_index=True, return_inverse=True)
+    counts = np.bincount(place, mass)
+    residual, weight = (np.bincount(place, each) / counts for each in (residual, weight))
+    blockings = blockings_of(search.variables, picked)
+    found = correlated_rows(blockings, picked[one], residual, weight)
+    if found is not None:
+        return found, False
+    return None, neighbours_correlated(search.position, picked[one], residual, weight, y)
 
 
 def _tested(residual: Floats, weight: Floats, number: Ints) -> tuple[int, float, float]:

@@ -13,7 +13,7 @@ large tree, so that few rows take few calls.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators._neutral.steps import Forest, Step, clipped, code, find, missing, number
 from varcal.calibrators._neutral.steps import take, trees, where
-from varcal.calibrators.variable.columns import SCORE, distinct
+from varcal.calibrators.variable.columns import distinct
 
 # Tuned constants, chosen on worlds with jumps, a checkerboard, three-way spikes, and two tables.
 
@@ -54,7 +54,7 @@ class Cells:
     Attributes
     ----------
     variable : int
-        Its position; −1 for the score.
+        Its position; −1 − k for the score of class k.
     cuts : ndarray
         A number is in cell 1 + #{cut < value}; empty for a category.
     of_level : ndarray of int
@@ -144,14 +144,14 @@ class Trees:
         if not np.isfinite(self.value).all() or self.used.shape != (d,):
             raise ValueError("trees do not add numbers")
 
-    def steps(self, z: Step) -> tuple[Step, ...]:
-        """Return the step to what each output's trees add."""
+    def steps(self, scores: Sequence[Step]) -> tuple[Step, ...]:
+        """Return the step to what each output's trees add, given those to the scores."""
         found = []
         for place, variable, cut, value in zip(
             self.place, self.variable, self.cut, self.value, strict=True
         ):
             numbers = [
-                _position_step(cells, order, z)
+                _position_step(cells, order, scores)
                 for cells, order in zip(self.cells, place, strict=True)
             ]
             forest = Forest(variable, cut.astype(np.float64), value)
@@ -159,7 +159,7 @@ class Trees:
         return tuple(found)
 
 
-def _position_step(cells: Cells, place: Ints, z: Step) -> Step:
+def _position_step(cells: Cells, place: Ints, scores: Sequence[Step]) -> Step:
     """Return the step to the position of a variable's cell."""
     order = place.astype(np.float64)
     if len(cells.of_level):
@@ -167,10 +167,10 @@ def _position_step(cells: Cells, place: Ints, z: Step) -> Step:
     cuts = cells.cuts
     # Beyond the cuts a value only has to be finite.
     room = 1.0 + float(np.abs(cuts).max())
-    x = z if cells.variable == SCORE else number(cells.variable)
+    x = scores[-1 - cells.variable] if cells.variable < 0 else number(cells.variable)
     inside = clipped(x, float(cuts[0]) - room, float(cuts[-1]) + room)
     ordered = order[1 : len(cuts) + 2]
-    if cells.variable == SCORE:
+    if cells.variable < 0:
         return take(find(inside, cuts), ordered).named("tree_cell")
     inside = where(missing(x), float(cuts[0]), inside)
     at = where(missing(x), len(cuts) + 1, find(inside, cuts))
@@ -458,12 +458,11 @@ def depths_of(n_rows: float) -> tuple[int, ...]:
 
 
 def boosting_of(
-    z: list[Floats],
+    scores: Sequence[Floats],
     columns: list[AnyArray],
     n_levels: list[int],
     mass: Floats,
     residual: Floats,
-    weight: Floats,
     slopes: Slopes,
     losses: Callable[[Floats, Ints], Floats],
 ) -> Boosting | None:
@@ -471,36 +470,36 @@ def boosting_of(
 
     Parameters
     ----------
-    z : list of ndarray
-        Scores that trees may split by, at most one.
+    scores : sequence of ndarray
+        The scores that trees may split by.
     columns, n_levels : list
         The variables.
     mass : ndarray
         The number of rows that each row stands for.
-    residual, weight : ndarray
-        Slopes of the loss of rows at the start.
+    residual : ndarray of shape (outputs, n)
+        Residuals at the start.
     slopes, losses : callable
         As for `Boosting`.
     """
     total = float(mass.sum())
     most = FEW_CELLS if total < MANY_ROWS else MOST_CELLS
-    found = [cells_of(k, each, n_levels[k], mass, most) for k, each in enumerate(columns)]
-    values = {SCORE: z[0]} | dict(enumerate(columns))
+    values = {-1 - k: each for k, each in enumerate(scores)} | dict(enumerate(columns))
+    found = [
+        cells_of(k, each, 0 if k < 0 else n_levels[k], mass, most) for k, each in values.items()
+    ]
     kept = [each for each in found if each is not None]
-    codes = {each.variable: each.codes(values[each.variable]) for each in kept}
-    if len(kept) > MOST_VARIABLES:
-
-        def gain(cells: Cells) -> float:
-            sums = np.bincount(codes[cells.variable], residual)
-            return float((sums**2 / (np.bincount(codes[cells.variable], weight) + LEAF_PENALTY)).sum())
-
-        best = sorted(kept, key=lambda each: (-gain(each), each.variable))[:MOST_VARIABLES]
-        kept = sorted(best, key=lambda each: each.variable)
-    own = cells_of(SCORE, z[0], 0, mass, most)
-    if own is not None:
-        kept, codes = [own, *kept], codes | {SCORE: own.codes(z[0])}
-    if not kept:
+    if not any(each.variable >= 0 for each in kept) and len(scores) == 1:
         return None
+    codes = {each.variable: each.codes(values[each.variable]) for each in kept}
+
+    def gain(cells: Cells) -> float:
+        own = codes[cells.variable]
+        size = np.bincount(own, mass) + LEAF_PENALTY
+        return sum(float((np.bincount(own, mass * each) ** 2 / size).sum()) for each in residual)
+
+    if len(kept) > MOST_VARIABLES:
+        ranked = sorted(kept, key=lambda each: (each.variable >= 0, -gain(each), each.variable))
+        kept = sorted(ranked[:MOST_VARIABLES], key=lambda each: each.variable)
     every = np.array([codes[each.variable] for each in kept])
     rate = RATE_OF_FEW if total < FEW_ROWS else RATE
     return Boosting(tuple(kept), every, mass, slopes, losses, LEAST_DEPTH, rate)

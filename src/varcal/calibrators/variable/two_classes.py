@@ -161,7 +161,7 @@ class LogisticModel:
             eta = (eta / sqrt(variance * self.moderation + 1.0)).named("moderated")
         if self.trees is not None:
             base = curve(z, self.base.knots, self.base.effect[:-1]).named("base")
-            grown = base + self.trees.steps(z)[0]
+            grown = base + self.trees.steps((z,))[0]
             eta = eta + (grown - eta) * self.tree_share
         if self.tilt:
             eta = eta + raw * self.tilt
@@ -309,7 +309,7 @@ def fit_two_classes(
     first, fits = _judged_within(fits, some, folds.take(picked), pairs=pairs)
     found, fallen, neighbours = None, False, False
     if search is not None and columns:
-        found, neighbours = _search(search, fits, first, rows, some, picked)
+        found, neighbours = _search(search, fits, rows, some, picked)
     if found is not None:
         before = first
         folds = dependence.make_folds(key, y, mass, found.blocking.numbers(), None)
@@ -448,24 +448,12 @@ def _judged_within(fits: Fits, rows: Rows, folds: Folds, *, pairs: bool) -> tupl
 
 
 def _search(
-    search: Search, fits: Fits, first: First, rows: Rows, some: Rows, picked: Ints
+    search: Search, fits: Fits, rows: Rows, some: Rows, picked: Ints
 ) -> tuple[Found | None, bool]:
     """Return blocks whose rows are correlated, and whether neighbouring rows are."""
     largest = fits.paired or fits.full or fits.score
-    eta = fits.matrices[-1] @ largest.fit.beta
-    residual, weight = (each / some.mass for each in fits.loss.slopes(eta))
-    # Equal rows may be repetitions of one, as may be a row with a large weight.
-    _, one, place = np.unique(some.key, return_index=True, return_inverse=True)
-    counts = np.bincount(place, some.mass)
-    residual, weight = (
-        np.bincount(place, some.mass * each) / counts for each in (residual, weight)
-    )
-    at = picked[one]
-    blockings = dependence.blockings_of(search.variables, picked)
-    found = dependence.correlated_rows(blockings, at, residual, weight)
-    if found is not None:
-        return found, False
-    return None, dependence.neighbours_correlated(search.position, at, residual, weight, rows.y)
+    slopes = fits.loss.slopes(fits.matrices[-1] @ largest.fit.beta)
+    return dependence.searched(search, *slopes, some.mass, some.key, picked, rows.y)
 
 
 def _first_stage(
@@ -544,7 +532,7 @@ def _with_trees(
         return rows.mass[at] * (np.logaddexp(0.0, total) - rows.y[at] * total)
 
     boosting = boosting_of(
-        [rows.z], rows.columns, rows.n_levels, rows.mass, *loss.slopes(held_base), slopes, losses
+        [rows.z], rows.columns, rows.n_levels, rows.mass, (rows.y - expit(held_base))[None], slopes, losses
     )
     if boosting is None:
         return model, NOTHING

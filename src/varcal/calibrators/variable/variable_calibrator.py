@@ -33,12 +33,16 @@ class VariableCalibrator(Calibrator):
         search = Search(tuple(v.take(order) for v in rows.variables), order) if rows.look_for_blocks else None
         rows, columns = rows.take(order), [c[order] for c in columns]
         mass = np.ones(len(rows)) if rows.weight is None else rows.weight
+        if rows.p.ndim == 2:
+            from varcal.calibrators.variable.many_classes import fit_many_classes
+            self.model_, self.record_ = fit_many_classes(rows.p, rows.y, columns, n_levels, mass, groups=rows.groups, time=rows.time, search=search, trees=self.trees, plain=self.preserve_ranking)
+            return
         self.model_, self.record_ = fit_two_classes(rows.p, rows.y.astype(float), columns, n_levels, mass, groups=rows.groups, time=rows.time, search=search, trees=self.trees, monotone=self.monotone or self.preserve_ranking, tilt=TILT if self.preserve_ranking else 0.0)
     @one_blas_thread()
     def _answer(self, rows):
         columns = self._columns(rows)
-        return in_blocks(self._steps((score(0), score(1))), rows.p, columns, [len(l) for l in self.schema_.levels])
+        return in_blocks(self._steps(tuple(score(k) for k in range(rows.n_classes))), rows.p, columns, [len(l) for l in self.schema_.levels])
     def _steps(self, scores, *, exact=True):
-        return self.model_.steps(scores[1])
+        return self.model_.steps(scores[1] if len(scores)==2 else scores)
     def _describe(self):
         return "", []
