@@ -110,7 +110,7 @@ def test_a_line_fitted_to_few_rows_is_weighed_once():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.6, 0.99, 45)
     fit = VariableCalibrator().fit(p, rng.random(45) < 0.1, rng.normal(size=45))
-    assert fit.score_trust_ > 0 and fit.variables_trust_ == 0
+    assert fit.score_share_ > 0 and fit.variables_share_ == 0
     assert fit.predict_proba(p, np.zeros(45))[:, 1].mean() < p.mean() - 0.2
 
 
@@ -266,7 +266,7 @@ def test_groups_are_held_out_together():
             VariableCalibrator().fit(p, y, v, **how)
             for how in ({"blocks": False}, {"groups": groups})
         ]
-        trust.append([fit.variables_trust_ for fit in fits])
+        trust.append([fit.variables_share_ for fit in fits])
         lost.append(
             [
                 np.mean([divergence(truth, fit.predict_proba(p, v)) for p, _, v, _, truth in new])
@@ -283,7 +283,7 @@ def test_an_effect_that_all_groups_share_is_found():
     p, y, v, groups, _ = grouped_world(0, 1.5)
     p2, _, v2, _, truth = grouped_world(100, 1.5)
     fit = VariableCalibrator().fit(p, y, v, groups=groups)
-    assert fit.variables_trust_ > 0.9 and fit.model_.link is None
+    assert fit.variables_share_ > 0.9 and fit.model_.link is None
     raw = divergence(truth, np.column_stack([1 - p2, p2]))
     assert divergence(truth, fit.predict_proba(p2, v2)) < 0.7 * raw
 
@@ -393,7 +393,7 @@ def test_effects_show_what_each_variable_changed(tmp_path):
 def test_effects_without_evidence_keep_their_intervals():
     p, y, v, _ = world(300, 3, calibrated=True)
     fit = VariableCalibrator().fit(p, y, v)
-    assert fit.score_trust_ == fit.variables_trust_ == 0
+    assert fit.score_share_ == fit.variables_share_ == 0
     assert fit.edf_ == 0 and str(fit.describe()).count("0.0 effective degrees of freedom")
     for curve in fit.effects().curves:
         assert not curve.value.any() and (curve.high - curve.low).max() > 1e-3
@@ -428,7 +428,7 @@ def test_description_says_no_evidence_only_where_there_is_none(along):
     (other,) = {"score", "x"} - {along}
     assert evidence[along] > 2 > evidence[other]
     assert not any(term.active for term in fit.terms_)
-    assert fit.score_trust_ == fit.variables_trust_ == 0
+    assert fit.score_share_ == fit.variables_share_ == 0
     words = str(fit.describe())
     assert f"Some evidence, but too little to be applied: {along}." in words
     assert f"Little or no evidence for: {other}." in words

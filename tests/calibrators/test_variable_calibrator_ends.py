@@ -125,7 +125,7 @@ def test_thirty_rows_are_enough_against_absurd_scores():
     y = (rng.random(2030) < truth).astype(int)
     p = expit(40 * logit(truth))
     fit = VariableCalibrator().fit(p[:30], y[:30])
-    assert fit.score_trust_ == 1
+    assert fit.score_share_ == 1
     assert log_loss(y[30:], fit.predict_proba(p[30:])) < 0.75 < 3 < log_loss(y[30:], p[30:])
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators._sklearn.classifier import (
         VariableCalibratedClassifier as VariableCalibratedClassifier,
     )
-    from varcal.calibrators._variable.variable_calibrator import (
+    from varcal.calibrators.variable.variable_calibrator import (
         VariableCalibrator as VariableCalibrator,
     )
 
@@ -47,7 +47,7 @@ _HOME = {
     "TemperatureCalibrator": "_by_score.temperature",
     "TreeCalibrator": "_by_variable.tree",
     "VariableCalibratedClassifier": "_sklearn.classifier",
-    "VariableCalibrator": "_variable.variable_calibrator",
+    "VariableCalibrator": "variable.variable_calibrator",
     "VectorScalingCalibrator": "_by_score.vector_scaling",
 }
 

@@ -28,21 +28,14 @@ from varcal.calibrators._interface.fitted_variables import Schema
 from varcal.calibrators._interface.one_vs_rest import IdentityMap
 from varcal.calibrators._sklearn.columns_of_x import ColumnChoice
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier
-from varcal.calibrators._variable._blocks.judgement import Judgement
-from varcal.calibrators._variable._columns.design import Block, Design
-from varcal.calibrators._variable._columns.score_basis import ScoreBasis
-from varcal.calibrators._variable._columns.spline_basis import LevelBasis, NumberBasis
-from varcal.calibrators._variable._growth.boosted_trees import Trees
-from varcal.calibrators._variable._growth.cells import LevelCells, NumberCells
-from varcal.calibrators._variable._growth.growth import Growth
-from varcal.calibrators._variable._growth.pair_tables import PairTable
-from varcal.calibrators._variable.additive_model import AdditiveModel, PairTrial
-from varcal.calibrators._variable.confusion import Confusion
-from varcal.calibrators._variable.effects import Term
-from varcal.calibrators._variable.many_classes import TemperatureModel
-from varcal.calibrators._variable.roughness import Roughness
-from varcal.calibrators._variable.two_classes import LogisticModel
-from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
+from varcal.calibrators.variable.additive import Product, Table, Tables
+from varcal.calibrators.variable.dependence import Judgement
+from varcal.calibrators.variable.explain import Stage, Term
+from varcal.calibrators.variable.intervals import Errors
+from varcal.calibrators.variable.many_classes import ClassesModel, ClassMap
+from varcal.calibrators.variable.trees import Cells, Trees
+from varcal.calibrators.variable.two_classes import LogisticModel
+from varcal.calibrators.variable.variable_calibrator import VariableCalibrator
 
 #: The calibrators that a file may hold, by the name of their class.
 CALIBRATORS: dict[str, type[Calibrator]] = {
@@ -67,36 +60,30 @@ CALIBRATORS: dict[str, type[Calibrator]] = {
 PARTS: dict[str, type[Any]] = {
     cls.__name__: cls
     for cls in (
-        AdditiveModel,
         BetaMap,
-        Block,
+        Cells,
+        ClassMap,
+        ClassesModel,
         ColumnChoice,
-        Confusion,
-        Design,
-        Growth,
+        Errors,
         IdentityMap,
         IsotonicMap,
         Judgement,
         Leaf,
-        LevelBasis,
-        LevelCells,
         LevelTerms,
         LinearMap,
         LogisticModel,
-        NumberBasis,
-        NumberCells,
         NumberTerms,
-        PairTable,
-        PairTrial,
         PlattMap,
-        Roughness,
+        Product,
         SavedClassifier,
         ScalingBinningMap,
         Schema,
-        ScoreBasis,
         Split,
+        Stage,
         StepMap,
-        TemperatureModel,
+        Table,
+        Tables,
         Term,
         Trees,
     )
@@ -117,12 +104,9 @@ STATE: dict[str, Any] = {
     "shifts_": Floats,
     "tree_": Node,
     "leaves_": list[Calibrator],
-    "score_trust_": float,
-    "variables_trust_": float,
-    "edf_": float,
     "terms_": tuple[Term | NumberTerms | LevelTerms, ...] | list[Term | NumberTerms | LevelTerms],
-    "pairs_": tuple[PairTrial, ...] | list[PairTrial],
-    "model_": LogisticModel | TemperatureModel,
+    "stages_": tuple[Stage, ...] | list[Stage],
+    "model_": LogisticModel | ClassesModel,
 }
 _SHARED = ("classes_", "n_features_in_", "score_names_", "separated_")
 

@@ -37,7 +37,7 @@ from varcal.calibrators._sklearn.cross_fitting import (
     positions,
 )
 from varcal.calibrators._sklearn.saved_classifier import SavedClassifier, estimator_name
-from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
+from varcal.calibrators.variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The most folds that are fitted at once, by number or by all cores but some.

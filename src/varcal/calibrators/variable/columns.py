@@ -190,28 +190,31 @@ def number_columns(k: int, values: Floats, weight: Floats) -> Columns | None:
 def level_columns(k: int, codes: Ints, n_levels: int, weight: Floats) -> Columns | None:
     """Return the columns of a category; rare levels share one; None where nothing varies.
 
+    Codes are positions of levels, −1 for missing values, −2 for levels that are not listed.
+
     Examples
     --------
     >>> level_columns(0, np.array([0, 0, 0, 1, 1, 1]), 2, np.ones(6)).table.ravel()
     array([-1.,  1.,  0.,  0.])
     """
-    place = np.where(codes < 0, n_levels, codes)
-    counts = np.bincount(place, weight, minlength=n_levels + 1).astype(np.float64)
+    size = n_levels + 2
+    place = np.where(codes < 0, size + codes, codes)
+    counts = np.bincount(place, weight, minlength=size).astype(np.float64)
     held = np.flatnonzero(counts > 0)
     largest = held[np.argsort(-counts[held], kind="stable")][: LEVEL_COLUMNS - 1]
     own = np.sort(largest[counts[largest] >= LEVEL_ROWS])
     if len(held) < 2 or not len(own):
         return None
     pooled = np.setdiff1d(held, own)
-    column = np.zeros((n_levels + 1, len(own) + bool(len(pooled))))
+    column = np.zeros((size, len(own) + bool(len(pooled))))
     column[own, np.arange(len(own))] = 1.0
     column[pooled, -1:] = 1.0
     if column.shape[1] == 2:
         column = column[:, 1:]  # two levels need one indicator
     share = counts @ column / counts.sum()
     scale = float(np.sqrt((share * (1 - share)).sum())) or 1.0
-    rows = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
-    table = np.insert(rows, n_levels, 0.0, axis=0)  # unseen levels are at the mean
+    # Levels without a row are at the mean.
+    table = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
     return Columns(k, np.empty(0), table, (("levels", table.shape[1]),))
 
 

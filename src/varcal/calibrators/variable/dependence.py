@@ -170,7 +170,7 @@ def make_folds(
 
     >>> key = np.arange(10).astype(np.uint64)
     >>> make_folds(key, np.zeros(10), np.ones(10), None, np.arange(10.0)).fold
-    array([-1, -1,  0,  0,  1,  2,  2,  3,  3,  4])
+    array([-1, -1,  0,  1,  1,  2,  2,  3,  4,  4])
     """
     if time is not None:
         units = stretches(time, mass, N_PERIODS) if groups is None else groups

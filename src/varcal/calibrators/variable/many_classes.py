@@ -20,6 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.calibrators._neutral.evaluate import in_blocks
 from varcal.calibrators._neutral.steps import (
     Step,
     clipped,
@@ -29,6 +30,7 @@ from varcal.calibrators._neutral.steps import (
     join,
     largest,
     log,
+    score,
     softmax as softmax_steps,
     total,
 )
@@ -44,7 +46,8 @@ from varcal.calibrators.variable.additive import (
 )
 from varcal.calibrators.variable.columns import winsorized
 from varcal.calibrators.variable.dependence import Folds, Found, Search
-from varcal.calibrators.variable.reml import LARGEST_LOG_POWER, PowerLoss, fit_blocks, held_out
+from varcal.calibrators.variable.intervals import PENALTY_DOUBT
+from varcal.calibrators.variable.reml import CERTAIN_WEIGHT, LARGEST_LOG_POWER, PowerLoss, fit_blocks, held_out
 from varcal.calibrators.variable.shrinkage import (
     CALIBRATED_SCORES,
     NOTHING,
@@ -87,6 +90,10 @@ def _normalized(logits: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(softmax(logits), TINY)))
 
 
+def _log_odds(logs: Floats) -> Floats:
+    return np.asarray(logs - np.log(np.maximum(1.0 - np.exp(logs), TINY)))
+
+
 def certainty(logits: Floats) -> Floats:
     """Return the log-odds of the largest probability against all others."""
     q = softmax(logits)
@@ -111,6 +118,8 @@ class ClassMap:
         W.
     shift : ndarray of shape (K,)
         b.
+    covariance : ndarray of shape (K, K + 1, K + 1)
+        The posterior covariance of each class's row of W and entry of b.
     """
 
     power: float
@@ -118,6 +127,7 @@ class ClassMap:
     rates: Floats
     matrix: Floats
     shift: Floats
+    covariance: Floats
 
     def logits(self, logs: Floats) -> Floats:
         """Return ℓ_A of rows."""
@@ -126,6 +136,14 @@ class ClassMap:
     def _inner(self, logs: Floats) -> Floats:
         q = softmax(self.power * logs)
         return np.asarray(np.log((1.0 - self.mix) * q + self.mix * self.rates))
+
+    def variance(self, logs: Floats) -> Floats:
+        """Return the posterior variance of each class's logit."""
+        if not self.covariance.any():
+            return np.zeros(logs.shape)
+        X = np.hstack([self._inner(logs), np.ones((len(logs), 1))])
+        found = [np.einsum("ij,jk,ik->i", X, V, X) for V in self.covariance]
+        return np.column_stack(found)
 
     def steps(self, logs: Step) -> Step:
         """Return the steps to ℓ_A."""
@@ -141,15 +159,23 @@ def fit_class_map(logs: Floats, y: Ints, mass: Floats, *, plain: bool) -> ClassM
     one = fit_blocks(np.ones((len(y), 1)), loss, np.array([-1]))
     power = float(np.exp(np.clip(one.beta[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
     rates = (np.bincount(y, mass, minlength=k) + 1.0) / (n + k)
-    found = ClassMap(power, 0.0, rates, np.eye(k), np.zeros(k))
+    none = np.zeros((k, k + 1, k + 1)) if k <= MOST_CLASSES else np.zeros((0, 0, 0))
     if plain or k > MOST_CLASSES:
-        return found
-    found = ClassMap(power, 1.0 / (n + 1.0), rates, np.eye(k), np.zeros(k))
+        return ClassMap(power, 0.0, rates, np.eye(k), np.zeros(k), none)
+    found = ClassMap(power, 1.0 / (n + 1.0), rates, np.eye(k), np.zeros(k), none)
     inner = np.hstack([found._inner(logs), np.ones((len(y), 1))])
     penalty = np.full((k, k + 1), MATRIX_PENALTY * k * (k - 1))
     penalty[:, -1] = MATRIX_PENALTY * k
     theta = _ridge_softmax(inner, y, mass, penalty)
-    return ClassMap(power, found.mix, rates, theta[:, :k].copy(), theta[:, k].copy())
+    q = softmax(inner @ theta.T)
+    weight = mass[:, None] * np.maximum(q * (1.0 - q), CERTAIN_WEIGHT * rates)
+    covariance = np.array(
+        [
+            np.linalg.inv((inner * w[:, None]).T @ inner + np.diag(2.0 * each))
+            for w, each in zip(weight.T, penalty, strict=True)
+        ]
+    )
+    return ClassMap(power, found.mix, rates, theta[:, :k].copy(), theta[:, k].copy(), covariance)
 
 
 def _ridge_softmax(X: Floats, y: Ints, mass: Floats, penalty: Floats) -> Floats:
@@ -209,6 +235,10 @@ class ClassesModel:
         Whether anything is applied; otherwise scores stay as they are, but for zeros.
     raised : bool
         Whether calibration scores hold zeros, which are then raised.
+    full : Tables or None
+        η, whether it is applied or not.
+    least : float
+        The least variance of log-odds: what trees learn and lose, as far as held-out rows show it.
     """
 
     floor: float
@@ -221,6 +251,8 @@ class ClassesModel:
     tree_share: float
     applied: bool
     raised: bool
+    full: Tables | None
+    least: float
 
     def steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         """Return the steps from all probabilities to the calibrated ones."""
@@ -228,6 +260,32 @@ class ClassesModel:
             return scores
         q = softmax_steps(self.logit_steps(scores))
         return tuple(q.item(k) for k in range(len(scores)))
+
+    def error(self, p: Floats, columns: list[AnyArray], n_levels: list[int]) -> Floats:
+        """Return about the standard error of the calibrated log-odds of each class.
+
+        Few data cannot rule out what the prediction leaves out.
+        """
+        k = p.shape[1]
+        scores = tuple(score(j) for j in range(k))
+        first, certain = self.first_steps(scores)
+        found = in_blocks((*(first.item(j) for j in range(k)), certain), p, columns, n_levels)
+        q, z = np.exp(found[:, :k]), found[:, k]
+        logs = log_rows(p, self.floor)
+        variance = PENALTY_DOUBT * self.map.variance(logs)
+        apart = _log_odds(_normalized(self.map.logits(logs))) - _log_odds(found[:, :k])
+        variance += (1.0 - self.map_share) * apart**2
+        if self.full is not None:
+            eta, spread = self.full.predictor(z, columns)
+            power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
+            # The log-odds of class k move by t (l_k − Σ q l over the others) with ln t.
+            others = np.maximum(1.0 - q, 1e-12)
+            rest = ((q * found[:, :k]).sum(axis=1, keepdims=True) - q * found[:, :k]) / others
+            slope = power * (found[:, :k] - rest)
+            left = (1.0 - self.power_share) * (1.0 - self.tree_share)
+            spread = PENALTY_DOUBT * spread + left * eta**2
+            variance += slope**2 * spread[:, None]
+        return np.sqrt(variance + self.least)
 
     def first_steps(self, scores: tuple[Step, ...]) -> tuple[Step, Step]:
         """Return the steps to ℓ₁, as log-probabilities, and to its certainty."""
@@ -265,6 +323,7 @@ class ClassesRecord:
     score: Share
     variables: Share
     trees: Share
+    moved: float = 0.0
     found: Found | None = None
     fallen: bool = False
     neighbours: bool = False
@@ -324,8 +383,8 @@ def fit_many_classes(
     for train, out in splits:
         own = fit_class_map(logs[train], y[train], mass[train], plain=plain)
         mapped[out] = own.logits(logs[out])
-    score = _share(folds, y, mass, logs, mapped, SCORE_RAMP) if splits else NOTHING
-    first = _normalized(logs + score.value * (mapped - logs))
+    by_score = _share(folds, y, mass, logs, mapped, SCORE_RAMP) if splits else NOTHING
+    first = _normalized(logs + by_score.value * (mapped - logs))
     sure = certainty(first)
     ends = (float(sure.min()) - 1e-6, float(sure.max()) + 1e-6)
     enough = bool(splits) and columns and n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns)
@@ -334,7 +393,7 @@ def fit_many_classes(
     if enough:
         design = Design.of(sure, columns, n_levels, mass, ends, varying=False)
         stage = _Power(design, first, sure, y, mass, columns)
-        fitted, variables, second = stage.judged(folds, score.value)
+        fitted, variables, second = stage.judged(folds, by_score.value)
         if search is not None and fitted is not None:
             found, neighbours = stage.search(fitted, search, picked, key, every)
         if found is not None:
@@ -342,23 +401,27 @@ def fit_many_classes(
             units = found.blocking.numbers()
             folds = Folds(dependence.fold_of_groups(units), units).take(picked)
             splits = folds.splits()
-            fitted, variables, second = stage.judged(folds, score.value)
+            fitted, variables, second = stage.judged(folds, by_score.value)
             fallen = before - variables.value >= 0.1
-    power = None
-    if fitted is not None and variables.value:
+    power = full = None
+    if fitted is not None:
         # Coefficients come from the sample: ℓ₁ of other rows was not held out.
-        power = fitted.tables(np.zeros(len(design.score.knots) + 1))
-    grown, forest = NOTHING, None
+        X = fitted.design.matrix(sure, columns)
+        weight = PowerLoss(first, y, mass).slopes(X @ fitted.fit.beta)[1]
+        full = fitted.tables(np.zeros(len(fitted.design.score.table)), X, weight)
+        power = full if variables.value else None
+    grown, forest, moved = NOTHING, None, 0.0
     if trees and not plain and splits and n >= TREE_ROWS and k <= MOST_CLASSES:
         own = class_map.logits(logs)
-        base = _normalized(logs + score.value * (own - logs))
-        forest, grown = _fit_trees(first, base, second, y, mass, columns, n_levels, folds)
-    applied = bool(score.value or variables.value or grown.value)
+        base = _normalized(logs + by_score.value * (own - logs))
+        forest, grown, moved = _fit_trees(first, base, second, y, mass, columns, n_levels, folds)
+    least = 0.0
+    applied = bool(by_score.value or variables.value or grown.value)
     model = ClassesModel(
-        floor, class_map, score.value, power, variables.value, ends, forest, grown.value, applied,
-        bool((p == 0).any()),
+        floor, class_map, by_score.value, power, variables.value, ends, forest, grown.value, applied,
+        bool((p == 0).any()), full, least,
     )  # fmt: skip
-    return model, ClassesRecord(fitted, score, variables, grown, found, fallen, neighbours)
+    return model, ClassesRecord(fitted, by_score, variables, grown, moved, found, fallen, neighbours)
 
 
 def _share(
@@ -435,8 +498,8 @@ def _fit_trees(
     columns: list[AnyArray],
     n_levels: list[int],
     folds: Folds,
-) -> tuple[Trees | None, Share]:
-    """Return trees that start at ℓ₁, and how much of them held-out rows support."""
+) -> tuple[Trees | None, Share, float]:
+    """Return trees that start at ℓ₁, how much of them is applied, and what they move."""
     hot = np.zeros((first.shape[1], len(y)))
     hot[y, np.arange(len(y))] = 1.0
 
@@ -451,15 +514,17 @@ def _fit_trees(
     residual = hot - np.exp(first.T)
     rows = boosting_of(list(first.T), columns, n_levels, mass, residual, slopes, losses)
     if rows is None:
-        return None, NOTHING
+        return None, NOTHING, 0.0
     rows = with_depth(rows, TREE_DEPTH)
     splits = folds.splits()
     n_trees, eta = rows.held_out(first.T, splits)
     if not n_trees:
-        return None, NOTHING
+        return None, NOTHING, 0.0
     share = _share(folds, y, mass, second, eta.T, TREES_RAMP)
     if not share.value:
-        return None, NOTHING
+        return None, NOTHING, 0.0
     fitted = float(np.mean([mass[train].sum() for train, _ in splits]))
     number = int(np.ceil(n_trees * float(mass.sum()) / fitted))
-    return rows.grown(np.ascontiguousarray(base.T), number), share
+    after = softmax(second + share.value * (eta.T - second))
+    moved = float(mass @ np.abs(after - softmax(second)).sum(axis=1) / mass.sum()) / 2
+    return rows.grown(np.ascontiguousarray(base.T), number), share, moved

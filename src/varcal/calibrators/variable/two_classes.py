@@ -32,6 +32,7 @@ from varcal.calibrators.variable.additive import (
 )
 from varcal.calibrators.variable.columns import Columns, heights_at, winsorized
 from varcal.calibrators.variable.dependence import Folds, Found, Search
+from varcal.calibrators.variable.intervals import LOOKED_AT, Errors, errors_of
 from varcal.calibrators.variable.reml import LogisticLoss, held_out
 from varcal.calibrators.variable.shrinkage import (
     CALIBRATED_SCORES,
@@ -58,6 +59,8 @@ BELOW_LEAST = 0.5
 
 #: Rows on which penalties are learned and corrections judged, and on which trees grow, at most.
 MOST_ROWS, MOST_TREE_ROWS = 20_000, 250_000
+#: Rows over which effects of trees are averaged.
+EFFECT_ROWS = 25
 #: The least p and 1 − p before the logarithm.
 TINY, LEAST_REST = float(np.finfo(np.float64).tiny), 2.0**-54
 #: The least slope along the score's logit with `preserve_ranking`.
@@ -76,8 +79,8 @@ def log_odds(p: Floats) -> Floats:
 def ends_of(p: Floats, mass: float) -> tuple[float, float]:
     """Return the logits of 0 and 1: half the least positive p, and at most half a row.
 
-    >>> [round(float(1 / (1 + np.exp(-end))), 6) for end in ends_of(np.array([0, 0.1, 1]), 50)]
-    [0.01, 0.99]
+    >>> [round(float(1 / (1 + np.exp(-end))), 4) for end in ends_of(np.array([0, 0.1, 1]), 50)]
+    [0.0099, 0.9901]
     """
     found = []
     for side in (p, 1.0 - p):
@@ -112,6 +115,14 @@ class LogisticModel:
         The mean outcome.
     applied : bool
         Whether anything is applied; otherwise scores stay as they are.
+    full : Tables
+        The largest additive model, for effects and intervals.
+    full_share : float
+        How much of it is applied.
+    errors : Errors
+        What the posterior variance leaves out.
+    of_trees : tuple of ndarray
+        The mean effect of trees at the knots of each variable in `full`; empty without trees.
     tilt : float
         The least slope along the score's logit; 0 unless rankings are kept.
     """
@@ -127,6 +138,10 @@ class LogisticModel:
     mix: float
     mean: float
     applied: bool
+    full: Tables
+    full_share: float
+    errors: Errors
+    of_trees: tuple[Floats, ...] = ()
     tilt: float = 0.0
 
     def _check_saved(self) -> None:
@@ -143,13 +158,26 @@ class LogisticModel:
 
     def steps(self, p: Step) -> tuple[Step, Step]:
         """Return the steps from P(second class) to both probabilities."""
-        if not self.applied:
-            q = p
-        else:
-            q = sigmoid(self.logit_steps(p))
+        q = sigmoid(self.logit_steps(p)) if self.applied else p
         if self.mix:
             q = (q * (1.0 - self.mix) + self.mix * self.mean).named("mixed")
         return 1.0 - q, q
+
+    def probabilities(self, eta: Floats) -> Floats:
+        """Return probabilities of the second class from calibrated logits."""
+        return np.asarray((1.0 - self.mix) * expit(eta) + self.mix * self.mean)
+
+    def error(self, p: Floats, columns: list[AnyArray], eta: Floats) -> Floats:
+        """Return the standard error of calibrated logits.
+
+        Few data cannot rule out the effects that the prediction leaves out.
+        """
+        z = self.bounded(p)
+        own, variance = self.full.predictor(z, columns)
+        apart = moderated(own, variance) - eta
+        left = (1.0 - self.full_share) * (1.0 - self.tree_share)
+        total = self.errors.variance(variance, eta, z, columns)
+        return np.asarray(np.sqrt(total + left * apart**2))
 
     def logit_steps(self, p: Step) -> Step:
         """Return the steps to the calibrated logit."""
@@ -240,6 +268,8 @@ class Record:
         How much of it is applied.
     trees : Share
         How much of the trees is applied.
+    moved : float
+        By how much they move probabilities on average.
     found : Found or None
         Blocks whose rows are correlated.
     fallen : bool
@@ -251,6 +281,7 @@ class Record:
     fits: Fits
     first: First
     trees: Share
+    moved: float = 0.0
     found: Found | None = None
     fallen: bool = False
     neighbours: bool = False
@@ -318,11 +349,15 @@ def fit_two_classes(
             first.variables.value, first.score.value
         ) >= 0.1 or before.variables.value - first.variables.value >= 0.1
     model = _first_stage(fits, first, rows, some, picked, ends, monotone=monotone, tilt=tilt)
-    grown = NOTHING
+    grown, eta = NOTHING, first.eta
     if trees and not monotone and columns and total >= TREE_ROWS and not folds.too_few(total):
-        model, grown = _with_trees(model, first, fits, rows, picked, folds)
+        model, grown, eta = _with_trees(model, first, rows, picked, folds)
     model = _finished(model, first, grown, rows, p)
-    return model, Record(fits, first, grown, found, fallen, neighbours)
+    if not folds.too_few(total):
+        errors = _errors(model, some, eta, folds.take(picked).judged())
+        model = replace(model, errors=errors)
+    moved = float(some.mass @ np.abs(expit(eta) - expit(first.eta)) / some.mass.sum())
+    return model, Record(fits, first, grown, moved, found, fallen, neighbours)
 
 
 def _fit_models(design: Design, rows: Rows, *, pairs: bool) -> Fits:
@@ -481,20 +516,24 @@ def _first_stage(
     knots = score.score.knots
     own = Table(-1, knots, np.append(knots, 0.0), 0 * score.unit, 0 * score.unit)
     base = replace(score, score=own, scale=0.0).mixed(score, first.score.value)
-    tables, b = base, first.variables.value
-    if b > 0 and fits.full is not None:
+    tables, full, b = base, score, first.variables.value
+    if fits.full is not None:
         full = of_all(fits.full).tables(fits.offset, fits.matrices[1], fits.weight(1))
         if first.pairs.value and fits.paired is not None:
             paired = of_all(fits.paired).tables(fits.offset, fits.matrices[2], fits.weight(2))
             full = full.mixed(paired, first.pairs.value)
-        tables = base.mixed(full, b)
+        tables = base.mixed(full, b) if b else base
     if monotone:
         tables = replace(tables, score=_risen(tables.score))
         base = replace(base, score=_risen(base.score))
     moderation = 0.0 if monotone else MODERATION * b
+    applied = b > 0 or first.score.value > 0
+    largest = score if fits.full is None else full
+    share = first.score.value if fits.full is None else b
     return LogisticModel(
-        *ends, base.score, tables, moderation, None, 0.0, 0.0, 0.0, 0.5, b > 0 or first.score.value > 0, tilt
-    )
+        *ends, base.score, tables, moderation, None, 0.0, 0.0, 0.0, 0.5, applied, largest, share,
+        Errors(), (), tilt,
+    )  # fmt: skip
 
 
 def _risen(table: Table) -> Table:
@@ -504,12 +543,15 @@ def _risen(table: Table) -> Table:
 
 
 def _with_trees(
-    model: LogisticModel, first: First, fits: Fits, rows: Rows, picked: Ints, folds: Folds
-) -> tuple[LogisticModel, Share]:
-    """Return the model with trees, as far as held-out rows support them."""
+    model: LogisticModel, first: First, rows: Rows, picked: Ints, folds: Folds
+) -> tuple[LogisticModel, Share, Floats]:
+    """Return the model with trees, as far as held-out rows support them.
+
+    Also returns the calibrated logits of the rows that the first stage was judged on.
+    """
     part = dependence.sample(rows.key, MOST_TREE_ROWS)
     base_all = heights_at(model.base.knots, model.base.effect, rows.z)
-    held_base, held_eta = base_all, None
+    held_base, every = base_all, rows
     if len(picked) == len(rows.z):
         held_base, held_eta = first.base, first.eta
     else:
@@ -534,11 +576,11 @@ def _with_trees(
     boosting = boosting_of(
         [rows.z], rows.columns, rows.n_levels, rows.mass, (rows.y - expit(held_base))[None], slopes, losses
     )
-    if boosting is None:
-        return model, NOTHING
+    if boosting is None or not splits:
+        return model, NOTHING, first.eta
     units = None if folds.units is None else folds.units[judged]
     own = loss.take(judged)
-    best: tuple[Share, Boosting, int] | None = None
+    best: tuple[Share, Boosting, int, Floats] | None = None
     for depth in depths_of(float(rows.mass.sum())):
         deep = with_depth(boosting, depth)
         n_trees, eta = deep.held_out(held_base[None], splits)
@@ -546,14 +588,69 @@ def _with_trees(
             continue
         share = share_along(own, held_eta[judged], eta[0][judged], TREES_RAMP, units)
         if share.value and (best is None or share.value * share.gain > best[0].value * best[0].gain):
-            best = share, deep, n_trees
+            best = share, deep, n_trees, held_eta + share.value * (eta[0] - held_eta)
     if best is None:
-        return model, NOTHING
-    share, deep, n_trees = best
+        return model, NOTHING, first.eta
+    share, deep, n_trees, blended = best
     fitted = float(np.mean([rows.mass[train].sum() for train, _ in splits]))
     number = int(np.ceil(n_trees * float(rows.mass.sum()) / fitted))
     grown = deep.grown(base_all[None], number)
-    return replace(model, trees=grown, tree_share=share.value, applied=True), share
+    model = replace(model, trees=grown, tree_share=share.value, applied=True)
+    model = replace(model, of_trees=_tree_effects(model, grown, rows))
+    eta_all = np.zeros(len(every.z))
+    eta_all[part] = blended
+    return model, share, eta_all[picked]
+
+
+def _tree_effects(model: LogisticModel, trees: Trees, rows: Rows) -> tuple[Floats, ...]:
+    """Return the mean effect of trees at the knots or levels of each variable.
+
+    Every cell of a variable is given to some rows in turn.
+    """
+    some = dependence.sample(rows.key, EFFECT_ROWS)
+    z, here = rows.z[some], [each[some] for each in rows.columns]
+    step = trees.steps((clipped(score(1), -np.inf, np.inf),))[0]
+    by_variable = {each.variable: each for each in trees.cells}
+    found = []
+    for table in model.full.variables:
+        cells = by_variable.get(table.variable)
+        if cells is None:
+            found.append(np.zeros(len(table.effect)))
+            continue
+        values: AnyArray = np.append(table.knots, np.nan)
+        if not len(table.knots):
+            values = np.append(np.arange(len(table.effect) - 2), [-2, -1])
+        code, first, place = np.unique(cells.codes(values), return_index=True, return_inverse=True)
+        tiled = [np.tile(each, len(code)) for each in here]
+        tiled[table.variable] = np.repeat(values[first], len(some))
+        added = in_blocks((step,), np.tile(z, len(code)), tiled, rows.n_levels)
+        mean = added.reshape(len(code), -1).mean(axis=1)[place]
+        counts = np.bincount(cells.codes(rows.columns[table.variable]), rows.mass, minlength=256)
+        share = counts[code] / counts[code].sum()
+        found.append(mean - float(share @ mean[first]))
+    return tuple(found)
+
+
+def _errors(model: LogisticModel, rows: Rows, eta: Floats, judged: AnyArray) -> Errors:
+    """Return what held-out rows show beside the posterior variance."""
+    if not judged.any():
+        return Errors()
+    here = rows.take(np.flatnonzero(judged))
+    numbers = {
+        each.variable: here.columns[each.variable]
+        for each in model.full.variables
+        if len(each.knots)
+    }
+    posterior = model.full.predictor(here.z, here.columns)[1]
+    codes = []
+    if model.trees is not None:
+        best = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
+        values = {-1: here.z} | dict(enumerate(here.columns))
+        for k in best:
+            cells = model.trees.cells[k]
+            codes.append(model.trees.place[0][k][cells.codes(values[cells.variable])])
+    own = eta[judged]
+    return errors_of(own, posterior, here.y, here.mass, here.z, numbers, codes)
 
 
 def _finished(
