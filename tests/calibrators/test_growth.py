@@ -59,7 +59,7 @@ def mixed():
 @pytest.mark.parametrize(("name", "least"), [("checkerboard", 0.02), ("spikes", 0.02)])
 def test_interactions_that_the_first_stage_misses_are_learned(name, least):
     p, y, v, _ = world(name, 20_000, 200)
-    grown, first = fitted(name), fitted(name, growth=False)
+    grown, first = fitted(name), fitted(name, trees=False)
     assert first.model_.growth is None
     before, after = (log_loss(y, fit.predict_proba(p, v)[:, 1]) for fit in (first, grown))
     assert before - after > least
@@ -71,7 +71,7 @@ def test_where_there_is_nothing_to_learn_the_first_stage_stays_as_it_is():
     p, y, v, _ = world("nothing", 4000, 100)
     fit = VariableCalibrator().fit(p, y, v)
     assert fit.model_.growth is None
-    same = VariableCalibrator(growth=False).fit(p, y, v)
+    same = VariableCalibrator(trees=False).fit(p, y, v)
     assert (fit.predict_proba(p, v) == same.predict_proba(p, v)).all()
 
 
@@ -153,7 +153,7 @@ def test_describe_and_effects_tell_what_the_second_stage_does():
     text = str(fitted("spikes").describe())
     assert "trees, mostly along v" in text
     fit, p, _, v = mixed()
-    first = VariableCalibrator(growth=False).fit(p, mixed()[2], v).effects()
+    first = VariableCalibrator(trees=False).fit(p, mixed()[2], v).effects()
     both = zip(fit.effects().curves, first.curves, strict=True)
     apart = [np.abs(grown.value - before.value).max() for grown, before in both]
     assert max(apart) > 0.05
@@ -203,4 +203,4 @@ def test_sql_gives_the_same_answers_and_has_a_limit(monkeypatch):
     monkeypatch.setattr(sql_export, "MOST_LEAVES", 10)
     with pytest.raises(InputError, match=r"trees with .* leaves") as refused:
         fit.to_sql("duckdb")
-    assert "growth=False" in refused.value.hint
+    assert "trees=False" in refused.value.hint

@@ -30,7 +30,7 @@ def test_an_effect_that_does_not_last_is_not_trusted():
     now = {name: column[early] for name, column in v.items()}
     later = {name: column[~early] for name, column in v.items()}
     fits = [
-        VariableCalibrator(growth=False).fit(p[early], y[early], now, **how)
+        VariableCalibrator(trees=False).fit(p[early], y[early], now, **how)
         for how in ({"blocks": False}, {"time": day[early]})
     ]
     raw = log_loss(y[~early], p[~early])

@@ -5,6 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from varcal.calibrators import VariableCalibrator
+from varcal.calibrators.variable import many_classes, two_classes
 from varcal.exceptions import InputError
 
 
@@ -80,14 +81,14 @@ def test_weights_equal_repeated_rows_with_few_ties():
     long = VariableCalibrator().fit(*(np.repeat(each, count) for each in (p, y, v)))
     assert heavy.variables_share_ == pytest.approx(long.variables_share_, abs=1e-6)
     assert heavy.predict_proba(p, v) == pytest.approx(long.predict_proba(p, v), abs=1e-6)
-    assert n_folds_of(10_000.0) == 5 and n_folds_of(10_001.0) == 3
 
 
 # ------------------------------------------------------------------ samples
 
 
 def test_a_sample_of_tied_rows_suits_both_models(monkeypatch):
-    monkeypatch.setattr(row_folds, "MOST_ROWS", 1000)
+    monkeypatch.setattr(two_classes, "MOST_ROWS", 1000)
+    monkeypatch.setattr(many_classes, "MOST_ROWS", 1000)
     p, y, v, truth = few_scores([0.2, 0.6, 0.8], 6000)
     q = VariableCalibrator().fit(p, y, v).predict_proba(p, v)[:, 1]
     assert np.abs(q - truth).max() < 0.05

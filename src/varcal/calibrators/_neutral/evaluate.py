@@ -120,7 +120,16 @@ _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
 
 def _curve(step: Step, x: Floats) -> Floats:
     shape: Curve = step.data
-    return np.interp(x, shape.knots, shape.heights)
+    return interpolated(x, shape.knots, shape.heights)
+
+
+def interpolated(x: Floats, knots: Floats, heights: Floats) -> Floats:
+    """Return straight lines between knots, also where slopes between subnormal ones overflow."""
+    found = np.interp(x, knots, heights)
+    lost = ~np.isfinite(found) & ~np.isnan(x)
+    if lost.any():
+        found[lost] = heights[np.searchsorted(knots, x[lost], side="right").clip(1) - 1]
+    return found
 
 
 def _choose(step: Step, position: AnyArray, *options: AnyArray) -> AnyArray:

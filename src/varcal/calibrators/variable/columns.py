@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal.calibrators._neutral.evaluate import interpolated
 from varcal.exceptions import InputError
 
 # Tuned constants. The first nine come from the sensitivity study of the earlier calibrator: half
@@ -102,7 +103,7 @@ def heights_at(knots: Floats, heights: Floats, values: AnyArray) -> Floats:
     """Return the heights of a table at values: numbers, or codes of levels."""
     if not len(knots):
         return np.asarray(heights[np.asarray(values, dtype=np.intp)])
-    found = np.interp(values, knots, heights[:-1])
+    found = interpolated(values, knots, heights[:-1])
     gone = np.isnan(values)
     return np.where(gone, heights[-1], found) if gone.any() else found
 

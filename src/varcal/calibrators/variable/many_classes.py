@@ -15,7 +15,7 @@ Held-out rows decide how much of each is applied.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,6 +49,7 @@ from varcal.calibrators.variable.dependence import Folds, Found, Search
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.reml import CERTAIN_WEIGHT, LARGEST_LOG_POWER, PowerLoss, fit_blocks, held_out
 from varcal.calibrators.variable.shrinkage import (
+    BEYOND_DOUBT,
     CALIBRATED_SCORES,
     NOTHING,
     SCORE_RAMP,
@@ -120,6 +121,8 @@ class ClassMap:
         b.
     covariance : ndarray of shape (K, K + 1, K + 1)
         The posterior covariance of each class's row of W and entry of b.
+    last : float
+        The last power, learned on held-out rows.
     """
 
     power: float
@@ -128,10 +131,11 @@ class ClassMap:
     matrix: Floats
     shift: Floats
     covariance: Floats
+    last: float = 1.0
 
     def logits(self, logs: Floats) -> Floats:
         """Return ℓ_A of rows."""
-        return np.asarray(self._inner(logs) @ self.matrix.T + self.shift)
+        return np.asarray(self.last * (self._inner(logs) @ self.matrix.T + self.shift))
 
     def _inner(self, logs: Floats) -> Floats:
         q = softmax(self.power * logs)
@@ -143,21 +147,20 @@ class ClassMap:
             return np.zeros(logs.shape)
         X = np.hstack([self._inner(logs), np.ones((len(logs), 1))])
         found = [np.einsum("ij,jk,ik->i", X, V, X) for V in self.covariance]
-        return np.column_stack(found)
+        return self.last**2 * np.column_stack(found)
 
     def steps(self, logs: Step) -> Step:
         """Return the steps to ℓ_A."""
         q = softmax_steps(logs * self.power)
         inner = log(q * (1.0 - self.mix) + constant(self.mix * self.rates)).named("log_q")
-        return (dot(inner, self.matrix.T) + constant(self.shift)).named("mapped")
+        mapped = dot(inner, self.last * self.matrix.T) + constant(self.last * self.shift)
+        return mapped.named("mapped")
 
 
 def fit_class_map(logs: Floats, y: Ints, mass: Floats, *, plain: bool) -> ClassMap:
     """Fit ℓ_A; with `plain` the power alone, which keeps the order of classes."""
     n, k = float(mass.sum()), logs.shape[1]
-    loss = PowerLoss(logs, y, mass)
-    one = fit_blocks(np.ones((len(y), 1)), loss, np.array([-1]))
-    power = float(np.exp(np.clip(one.beta[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
+    power = _power_of(logs, y, mass)
     rates = (np.bincount(y, mass, minlength=k) + 1.0) / (n + k)
     none = np.zeros((k, k + 1, k + 1)) if k <= MOST_CLASSES else np.zeros((0, 0, 0))
     if plain or k > MOST_CLASSES:
@@ -176,6 +179,12 @@ def fit_class_map(logs: Floats, y: Ints, mass: Floats, *, plain: bool) -> ClassM
         ]
     )
     return ClassMap(power, found.mix, rates, theta[:, :k].copy(), theta[:, k].copy(), covariance)
+
+
+def _power_of(logs: Floats, y: Ints, mass: Floats) -> float:
+    """Return the power of probabilities with the least loss."""
+    one = fit_blocks(np.ones((len(y), 1)), PowerLoss(logs, y, mass), np.array([-1]))
+    return float(np.exp(np.clip(one.beta[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
 
 
 def _ridge_softmax(X: Floats, y: Ints, mass: Floats, penalty: Floats) -> Floats:
@@ -383,7 +392,13 @@ def fit_many_classes(
     for train, out in splits:
         own = fit_class_map(logs[train], y[train], mass[train], plain=plain)
         mapped[out] = own.logits(logs[out])
-    by_score = _share(folds, y, mass, logs, mapped, SCORE_RAMP) if splits else NOTHING
+    by_score = NOTHING
+    if splits:
+        # Few rows for many coefficients make mapped probabilities too sure.
+        judged = folds.judged()
+        class_map = replace(class_map, last=_power_of(mapped[judged], y[judged], mass[judged]))
+        mapped *= class_map.last
+        by_score = _share(folds, y, mass, logs, mapped, SCORE_RAMP, doubt=BEYOND_DOUBT)
     first = _normalized(logs + by_score.value * (mapped - logs))
     sure = certainty(first)
     ends = (float(sure.min()) - 1e-6, float(sure.max()) + 1e-6)
@@ -426,12 +441,12 @@ def fit_many_classes(
 
 def _share(
     folds: Folds, y: Ints, mass: Floats, before: Floats, after: Floats,
-    ramp: tuple[float, float], later: float = 0.0,
+    ramp: tuple[float, float], later: float = 0.0, doubt: tuple[float, float] | None = None,
 ) -> Share:  # fmt: skip
     judged = folds.judged()
     units = None if folds.units is None else folds.units[judged]
     along = _along(y[judged], mass[judged], before[judged], after[judged])
-    return share_of(along, mass[judged], ramp, units, later)
+    return share_of(along, mass[judged], ramp, units, later, doubt)
 
 
 @dataclass(frozen=True, eq=False)

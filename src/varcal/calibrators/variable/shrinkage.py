@@ -25,6 +25,11 @@ TREES_RAMP = (1.25, 3.0)
 #: How much later variables are applied where the score's curve is not: without it calibrated scores
 #: were harmed in 20 % of draws in place of 2 %.
 CALIBRATED_SCORES = 1.0
+#: The log-likelihood of held-out rows between which a correction of the score is beyond doubt: a
+#: few extremely wrong scores make the standard error of savings as large as the savings.
+BEYOND_DOUBT = (10.0, 20.0)
+#: Shares above this are not told from 1.
+NEARLY_ALL = 0.9
 #: Ramps start later by this over the number of independent savings.
 FEW_SAVINGS = 50.0
 
@@ -59,6 +64,7 @@ def share_of(
     ramp: tuple[float, float],
     units: Ints | None = None,
     later: float = 0.0,
+    doubt: tuple[float, float] | None = None,
 ) -> Share:
     """Return how much of a correction held-out rows support.
 
@@ -74,6 +80,8 @@ def share_of(
         Rows of one unit count as one observation.
     later : float
         How much later the ramp starts.
+    doubt : tuple of (float, float), optional
+        Savings in log-likelihood between which the share rises to its full size in any case.
 
     Examples
     --------
@@ -89,6 +97,7 @@ def share_of(
         done, w = abs(new - w) < 1e-6, new
         if done:
             break
+    w = 1.0 if w > NEARLY_ALL else w
     before, _, curvature = along(0.0)
     saved, total = before - along(w)[0], float(weight.sum())
     gain = float(saved.sum()) / total
@@ -104,4 +113,6 @@ def share_of(
     error = max(error, w * float(np.sqrt(curvature.sum())) / total, 1e-300)
     low, high = ramp
     part = (gain / error - FEW_SAVINGS / count - later - low) / (high - low)
+    if doubt is not None and units is None:
+        part = max(part, (gain * total - doubt[0]) / (doubt[1] - doubt[0]))
     return Share(w * float(np.clip(part, 0.0, 1.0)), gain, error)

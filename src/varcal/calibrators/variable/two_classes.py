@@ -35,6 +35,7 @@ from varcal.calibrators.variable.dependence import Folds, Found, Search
 from varcal.calibrators.variable.intervals import LOOKED_AT, Errors, errors_of
 from varcal.calibrators.variable.reml import LogisticLoss, held_out
 from varcal.calibrators.variable.shrinkage import (
+    BEYOND_DOUBT,
     CALIBRATED_SCORES,
     NOTHING,
     SCORE_RAMP,
@@ -414,16 +415,21 @@ def _judged(fits: Fits, rows: Rows, folds: Folds) -> First:
     own = LogisticLoss(y, mass)
 
     def supported(
-        before: Floats, after: Floats, ramp: tuple[float, float], later: float = 0.0
+        before: Floats,
+        after: Floats,
+        ramp: tuple[float, float],
+        later: float = 0.0,
+        doubt: tuple[float, float] | None = None,
     ) -> tuple[Share, Floats]:
-        share = share_along(own, before[judged], after[judged], ramp, units, later)
+        share = share_along(own, before[judged], after[judged], ramp, units, later, doubt)
         return share, before + share.value * (after - before)
 
     def without(fitted: Fitted, X: Floats) -> Floats:
         eta = held_out(X, fits.loss, fitted.design.groups(), fitted.fit, splits)
         return eta + fits.loss.offset
 
-    by_score, base = supported(z, without(fits.score, fits.matrices[0]), SCORE_RAMP)
+    curve_only = without(fits.score, fits.matrices[0])
+    by_score, base = supported(z, curve_only, SCORE_RAMP, doubt=BEYOND_DOUBT)
     if fits.full is None:
         return First(by_score, NOTHING, NOTHING, base, base)
     tables = fits.full.tables(fits.offset, fits.matrices[1], fits.weight(1))
@@ -444,6 +450,7 @@ def share_along(
     ramp: tuple[float, float],
     units: Ints | None,
     later: float = 0.0,
+    doubt: tuple[float, float] | None = None,
 ) -> Share:
     """Return how much of the way between two predictors held-out rows support."""
     move = after - before
@@ -453,7 +460,7 @@ def share_along(
         residual, weight = loss.slopes(eta)
         return loss.rows(eta), residual * move, weight * move**2
 
-    return share_of(along, loss.weight, ramp, units, later)
+    return share_of(along, loss.weight, ramp, units, later, doubt)
 
 
 def _judged_within(fits: Fits, rows: Rows, folds: Folds, *, pairs: bool) -> tuple[First, Fits]:
