@@ -57,7 +57,7 @@ class Stage:
     Attributes
     ----------
     name : str
-        "score", "variables", "pairs" or "trees".
+        "score", "classes", "variables", "pairs" or "trees".
     share : float
         How much of it is applied, between 0 and 1.
     gain, error : float

@@ -5,9 +5,9 @@ all probabilities and a mix with the class rates come first, then logits that ar
 logarithms of the result,
 
 .. math:: \ell_0 = \ln p, \qquad \ell_A = W \ln\{(1 - \epsilon)\,\mathrm{softmax}(t\,\ell_0)
-          + \epsilon\,\pi\} + b, \qquad \ell_1 = \ell_0 + a\,(\ell_A - \ell_0),
+          + \epsilon\,\pi\} + b, \qquad \ell_1 = t' \ell_0 + a\,(\ell_A - t' \ell_0),
 
-with W shrunk towards the identity. A power that depends on the variables and on how sure the
+with t' as much of t as is applied, and W shrunk towards the identity. A power that depends on the variables and on how sure the
 scores are follows, :math:`\ell_2 = \ell_1 (1 + b\,(e^\eta - 1))`, and trees that start at ℓ₁.
 Held-out rows decide how much of each is applied.
 """
@@ -228,11 +228,11 @@ class ClassesModel:
         What zeros are raised to.
     map : ClassMap
         ℓ_A.
-    map_share : float
-        a.
-    power : Tables or None
+    power_share, map_share : float
+        How much of the power t, and then of ℓ_A, is applied.
+    varying : Tables or None
         η, along the certainty of ℓ₁ and the variables.
-    power_share : float
+    varying_share : float
         b.
     surest : tuple of (float, float)
         The range of the certainty.
@@ -252,9 +252,10 @@ class ClassesModel:
 
     floor: float
     map: ClassMap
-    map_share: float
-    power: Tables | None
     power_share: float
+    map_share: float
+    varying: Tables | None
+    varying_share: float
     surest: tuple[float, float]
     trees: Trees | None
     tree_share: float
@@ -291,7 +292,7 @@ class ClassesModel:
             others = np.maximum(1.0 - q, 1e-12)
             rest = ((q * found[:, :k]).sum(axis=1, keepdims=True) - q * found[:, :k]) / others
             slope = power * (found[:, :k] - rest)
-            left = (1.0 - self.power_share) * (1.0 - self.tree_share)
+            left = (1.0 - self.varying_share) * (1.0 - self.tree_share)
             spread = PENALTY_DOUBT * spread + left * eta**2
             variance += slope**2 * spread[:, None]
         return np.sqrt(variance + self.least)
@@ -300,9 +301,9 @@ class ClassesModel:
         """Return the steps to ℓ₁, as log-probabilities, and to its certainty."""
         logs = log(clipped(join(scores), self.floor, np.inf)).named("log_p")
         logs = (logs - largest(logs)).named("log_ratio")
-        first = logs
+        first = logs * (1.0 + self.power_share * (self.map.power - 1.0))
         if self.map_share:
-            first = logs + (self.map.steps(logs) - logs) * self.map_share
+            first = first + (self.map.steps(logs) - first) * self.map_share
         first = (first - largest(first)).named("first")
         powers = exp(first).named("power")
         sums = total(powers).named("sum")
@@ -314,9 +315,9 @@ class ClassesModel:
         """Return the steps to the calibrated logits."""
         first, certain = self.first_steps(scores)
         logits = first
-        if self.power is not None:
-            eta = clipped(self.power.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
-            logits = first * (exp(eta) * self.power_share + (1.0 - self.power_share))
+        if self.varying is not None:
+            eta = clipped(self.varying.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
+            logits = first * (exp(eta) * self.varying_share + (1.0 - self.varying_share))
         if self.trees is not None:
             each = [first.item(k) for k in range(len(scores))]
             grown = first + join(self.trees.steps(each))
@@ -330,6 +331,7 @@ class ClassesRecord:
 
     fitted: Fitted | None
     score: Share
+    classes: Share
     variables: Share
     trees: Share
     moved: float = 0.0
@@ -392,14 +394,21 @@ def fit_many_classes(
     for train, out in splits:
         own = fit_class_map(logs[train], y[train], mass[train], plain=plain)
         mapped[out] = own.logits(logs[out])
-    by_score = NOTHING
+    by_score = by_class = NOTHING
+    first = logs
     if splits:
         # Few rows for many coefficients make mapped probabilities too sure.
         judged = folds.judged()
         class_map = replace(class_map, last=_power_of(mapped[judged], y[judged], mass[judged]))
         mapped *= class_map.last
-        by_score = _share(folds, y, mass, logs, mapped, SCORE_RAMP, doubt=BEYOND_DOUBT)
-    first = _normalized(logs + by_score.value * (mapped - logs))
+        powered = class_map.power * logs
+        for train, out in splits:
+            powered[out] = _power_of(logs[train], y[train], mass[train]) * logs[out]
+        by_score = _share(folds, y, mass, logs, powered, SCORE_RAMP, doubt=BEYOND_DOUBT)
+        first = logs + by_score.value * (powered - logs)
+        if not plain:
+            by_class = _share(folds, y, mass, first, mapped, VARIABLES_RAMP)
+    first = _normalized(first + by_class.value * (mapped - first))
     sure = certainty(first)
     ends = (float(sure.min()) - 1e-6, float(sure.max()) + 1e-6)
     enough = bool(splits) and columns and n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns)
@@ -427,16 +436,16 @@ def fit_many_classes(
         power = full if variables.value else None
     grown, forest, moved = NOTHING, None, 0.0
     if trees and not plain and splits and n >= TREE_ROWS and k <= MOST_CLASSES:
-        own = class_map.logits(logs)
-        base = _normalized(logs + by_score.value * (own - logs))
+        base = (1.0 + by_score.value * (class_map.power - 1.0)) * logs
+        base = _normalized(base + by_class.value * (class_map.logits(logs) - base))
         forest, grown, moved = _fit_trees(first, base, second, y, mass, columns, n_levels, folds)
     least = 0.0
-    applied = bool(by_score.value or variables.value or grown.value)
+    applied = bool(by_score.value or by_class.value or variables.value or grown.value)
     model = ClassesModel(
-        floor, class_map, by_score.value, power, variables.value, ends, forest, grown.value, applied,
+        floor, class_map, by_score.value, by_class.value, power, variables.value, ends, forest, grown.value, applied,
         bool((p == 0).any()), full, least,
     )  # fmt: skip
-    return model, ClassesRecord(fitted, by_score, variables, grown, moved, found, fallen, neighbours)
+    return model, ClassesRecord(fitted, by_score, by_class, variables, grown, moved, found, fallen, neighbours)
 
 
 def _share(

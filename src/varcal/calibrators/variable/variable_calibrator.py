@@ -433,8 +433,8 @@ class VariableCalibrator(Calibrator):
         model = self.model_
         binary = isinstance(model, LogisticModel)
         scale = "logit" if binary else "log inverse temperature"
-        tables = model.full if isinstance(model, LogisticModel) else model.power
-        share = model.full_share if isinstance(model, LogisticModel) else model.power_share
+        tables = model.full
+        share = model.full_share if isinstance(model, LogisticModel) else model.varying_share
         if tables is None or (self.preserve_ranking and binary):
             return Effects(scale, (), self.terms_)
         with consistent(self.read_from_file):
@@ -515,7 +515,12 @@ def _step_of(name: str) -> str:
 
 
 def _sentence(stage: Stage) -> str:
-    names = {"score": "Score correction", "variables": "Variable correction", "pairs": "Pairs"}
+    names = {
+        "score": "Score correction",
+        "classes": "Correction between classes",
+        "variables": "Variable correction",
+        "pairs": "Pairs",
+    }
     if not stage.share:
         return f"{names[stage.name]}: not applied."
     return (
@@ -531,7 +536,7 @@ def _stages(record: Record | ClassesRecord) -> tuple[Stage, ...]:
         return Stage(name, share.value, share.gain, share.error, moved)
 
     if isinstance(record, ClassesRecord):
-        found = [stage("score", record.score)]
+        found = [stage("score", record.score), stage("classes", record.classes)]
         if record.fitted is not None:
             found.append(stage("variables", record.variables))
     else:
