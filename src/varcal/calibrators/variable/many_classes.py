@@ -1,15 +1,18 @@
-r"""More than two classes: a map of all log-probabilities, a power along variables, and trees.
+r"""More than two classes: a power along variables, a map between classes, and trees.
 
-Zeros are raised to half the least positive probability, at most half a row's part. One power of
-all probabilities and a mix with the class rates come first, then logits that are linear in the
-logarithms of the result,
+Zeros are raised to half the least positive probability, at most half a row's part. Powers of all
+probabilities of a row come first, one for all rows and then one that depends on the variables and
+on how sure the scores are,
 
-.. math:: \ell_0 = \ln p, \qquad \ell_A = W \ln\{(1 - \epsilon)\,\mathrm{softmax}(t\,\ell_0)
-          + \epsilon\,\pi\} + b, \qquad \ell_1 = t' \ell_0 + a\,(\ell_A - t' \ell_0),
+.. math:: \ell_1 = t \ln p, \qquad \ell_2 = \ell_1 \{1 + b\,(e^{\eta(v)} - 1)\},
 
-with t' as much of t as is applied, and W shrunk towards the identity. A power that depends on the variables and on how sure the
-scores are follows, :math:`\ell_2 = \ell_1 (1 + b\,(e^\eta - 1))`, and trees that start at ℓ₁.
-Held-out rows decide how much of each is applied.
+then logits that are linear in the logarithms of the result, mixed with one row's part of the class
+rates, with W shrunk towards the identity,
+
+.. math:: \ell_3 = \ell_2 + a\,(\ell_A - \ell_2), \qquad
+          \ell_A = W \ln\{(1 - \epsilon)\,\mathrm{softmax}(\ell_2) + \epsilon\,\pi\} + b,
+
+and trees that start at ℓ₃. Held-out rows decide how much of each is applied.
 """
 
 from __future__ import annotations
@@ -109,8 +112,6 @@ class ClassMap:
 
     Attributes
     ----------
-    power : float
-        t.
     mix : float
         ε.
     rates : ndarray of shape (K,)
@@ -125,7 +126,6 @@ class ClassMap:
         The last power, learned on held-out rows.
     """
 
-    power: float
     mix: float
     rates: Floats
     matrix: Floats
@@ -138,7 +138,7 @@ class ClassMap:
         return np.asarray(self.last * (self._inner(logs) @ self.matrix.T + self.shift))
 
     def _inner(self, logs: Floats) -> Floats:
-        q = softmax(self.power * logs)
+        q = softmax(logs)
         return np.asarray(np.log((1.0 - self.mix) * q + self.mix * self.rates))
 
     def variance(self, logs: Floats) -> Floats:
@@ -151,21 +151,18 @@ class ClassMap:
 
     def steps(self, logs: Step) -> Step:
         """Return the steps to ℓ_A."""
-        q = softmax_steps(logs * self.power)
+        q = softmax_steps(logs)
         inner = log(q * (1.0 - self.mix) + constant(self.mix * self.rates)).named("log_q")
         mapped = dot(inner, self.last * self.matrix.T) + constant(self.last * self.shift)
         return mapped.named("mapped")
 
 
-def fit_class_map(logs: Floats, y: Ints, mass: Floats, *, plain: bool) -> ClassMap:
-    """Fit ℓ_A; with `plain` the power alone, which keeps the order of classes."""
+def fit_class_map(logs: Floats, y: Ints, mass: Floats) -> ClassMap:
+    """Fit ℓ_A."""
     n, k = float(mass.sum()), logs.shape[1]
-    power = _power_of(logs, y, mass)
     rates = (np.bincount(y, mass, minlength=k) + 1.0) / (n + k)
-    none = np.zeros((k, k + 1, k + 1)) if k <= MOST_CLASSES else np.zeros((0, 0, 0))
-    if plain or k > MOST_CLASSES:
-        return ClassMap(power, 0.0, rates, np.eye(k), np.zeros(k), none)
-    found = ClassMap(power, 1.0 / (n + 1.0), rates, np.eye(k), np.zeros(k), none)
+    none = np.zeros((k, k + 1, k + 1))
+    found = ClassMap(1.0 / (n + 1.0), rates, np.eye(k), np.zeros(k), none)
     inner = np.hstack([found._inner(logs), np.ones((len(y), 1))])
     penalty = np.full((k, k + 1), MATRIX_PENALTY * k * (k - 1))
     penalty[:, -1] = MATRIX_PENALTY * k
@@ -178,13 +175,14 @@ def fit_class_map(logs: Floats, y: Ints, mass: Floats, *, plain: bool) -> ClassM
             for w, each in zip(weight.T, penalty, strict=True)
         ]
     )
-    return ClassMap(power, found.mix, rates, theta[:, :k].copy(), theta[:, k].copy(), covariance)
+    return ClassMap(found.mix, rates, theta[:, :k].copy(), theta[:, k].copy(), covariance)
 
 
-def _power_of(logs: Floats, y: Ints, mass: Floats) -> float:
-    """Return the power of probabilities with the least loss."""
+def _power_of(logs: Floats, y: Ints, mass: Floats) -> tuple[float, float]:
+    """Return the power of probabilities with the least loss, and the standard error of its log."""
     one = fit_blocks(np.ones((len(y), 1)), PowerLoss(logs, y, mass), np.array([-1]))
-    return float(np.exp(np.clip(one.beta[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
+    power = float(np.exp(np.clip(one.beta[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
+    return power, float(np.sqrt(one.covariance[0, 0]))
 
 
 def _ridge_softmax(X: Floats, y: Ints, mass: Floats, penalty: Floats) -> Floats:
@@ -226,14 +224,16 @@ class ClassesModel:
     ----------
     floor : float
         What zeros are raised to.
-    map : ClassMap
-        ℓ_A.
-    power_share, map_share : float
-        How much of the power t, and then of ℓ_A, is applied.
+    power : float
+        t, as much of it as is applied.
     varying : Tables or None
         η, along the certainty of ℓ₁ and the variables.
     varying_share : float
         b.
+    map : ClassMap or None
+        ℓ_A.
+    map_share : float
+        a.
     surest : tuple of (float, float)
         The range of the certainty.
     trees : Trees or None
@@ -246,23 +246,23 @@ class ClassesModel:
         Whether calibration scores hold zeros, which are then raised.
     full : Tables or None
         η, whether it is applied or not.
-    least : float
-        The least variance of log-odds: what trees learn and lose, as far as held-out rows show it.
+    power_error : float
+        The standard error of ln t.
     """
 
     floor: float
-    map: ClassMap
-    power_share: float
-    map_share: float
+    power: float
     varying: Tables | None
     varying_share: float
+    map: ClassMap | None
+    map_share: float
     surest: tuple[float, float]
     trees: Trees | None
     tree_share: float
     applied: bool
     raised: bool
     full: Tables | None
-    least: float
+    power_error: float
 
     def steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         """Return the steps from all probabilities to the calibrated ones."""
@@ -277,51 +277,52 @@ class ClassesModel:
         Few data cannot rule out what the prediction leaves out.
         """
         k = p.shape[1]
-        scores = tuple(score(j) for j in range(k))
-        first, certain = self.first_steps(scores)
-        found = in_blocks((*(first.item(j) for j in range(k)), certain), p, columns, n_levels)
-        q, z = np.exp(found[:, :k]), found[:, k]
-        logs = log_rows(p, self.floor)
-        variance = PENALTY_DOUBT * self.map.variance(logs)
-        apart = _log_odds(_normalized(self.map.logits(logs))) - _log_odds(found[:, :k])
-        variance += (1.0 - self.map_share) * apart**2
+        first, certain, second = self.first_steps(tuple(score(j) for j in range(k)))
+        each = (*(first.item(j) for j in range(k)), certain, *(second.item(j) for j in range(k)))
+        found = in_blocks(each, p, columns, n_levels)
+        logs, z, powered = found[:, :k], found[:, k], found[:, k + 1 :]
+        variance = np.full(logs.shape, self.power_error**2) * logs**2
         if self.full is not None:
             eta, spread = self.full.predictor(z, columns)
             power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
             # The log-odds of class k move by t (l_k − Σ q l over the others) with ln t.
-            others = np.maximum(1.0 - q, 1e-12)
-            rest = ((q * found[:, :k]).sum(axis=1, keepdims=True) - q * found[:, :k]) / others
-            slope = power * (found[:, :k] - rest)
+            q = softmax(power * logs)
+            rest = (q * logs).sum(axis=1, keepdims=True) - q * logs
+            slope = power * (logs - rest / np.maximum(1.0 - q, 1e-12))
             left = (1.0 - self.varying_share) * (1.0 - self.tree_share)
             spread = PENALTY_DOUBT * spread + left * eta**2
-            variance += slope**2 * spread[:, None]
-        return np.sqrt(variance + self.least)
+            variance = variance + slope**2 * spread[:, None]
+        if self.map is not None:
+            variance = variance + PENALTY_DOUBT * self.map.variance(powered)
+            apart = _log_odds(_normalized(self.map.logits(powered))) - _log_odds(_normalized(powered))
+            variance = variance + (1.0 - self.map_share) * apart**2
+        return np.sqrt(variance)
 
-    def first_steps(self, scores: tuple[Step, ...]) -> tuple[Step, Step]:
-        """Return the steps to ℓ₁, as log-probabilities, and to its certainty."""
+    def first_steps(self, scores: tuple[Step, ...]) -> tuple[Step, Step, Step]:
+        """Return the steps to ℓ₁, as log-probabilities, to its certainty, and to ℓ₂."""
         logs = log(clipped(join(scores), self.floor, np.inf)).named("log_p")
-        logs = (logs - largest(logs)).named("log_ratio")
-        first = logs * (1.0 + self.power_share * (self.map.power - 1.0))
-        if self.map_share:
-            first = first + (self.map.steps(logs) - first) * self.map_share
-        first = (first - largest(first)).named("first")
+        first = (logs - largest(logs)).named("log_ratio") * self.power
         powers = exp(first).named("power")
         sums = total(powers).named("sum")
         rest = clipped((sums - 1.0) / sums, np.exp(-SUREST), np.inf)
         certain = clipped(-log(sums) - log(rest), *self.surest).named("certainty")
-        return (first - log(sums)).named("log_q"), certain
+        first = (first - log(sums)).named("first")
+        if self.varying is None:
+            return first, certain, first
+        eta = clipped(self.varying.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
+        second = first * (exp(eta) * self.varying_share + (1.0 - self.varying_share))
+        return first, certain, second.named("second")
 
     def logit_steps(self, scores: tuple[Step, ...]) -> Step:
         """Return the steps to the calibrated logits."""
-        first, certain = self.first_steps(scores)
-        logits = first
-        if self.varying is not None:
-            eta = clipped(self.varying.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
-            logits = first * (exp(eta) * self.varying_share + (1.0 - self.varying_share))
+        logits = self.first_steps(scores)[2]
+        if self.map is not None and self.map_share:
+            logits = logits + (self.map.steps(logits) - logits) * self.map_share
         if self.trees is not None:
-            each = [first.item(k) for k in range(len(scores))]
-            grown = first + join(self.trees.steps(each))
-            logits = logits + (grown - logits) * self.tree_share
+            logits = (logits - largest(logits)).named("shifted")
+            logits = (logits - log(total(exp(logits)))).named("third")
+            each = [logits.item(k) for k in range(len(scores))]
+            logits = logits + join(self.trees.steps(each)) * self.tree_share
         return logits.named("calibrated_logit")
 
 
@@ -387,32 +388,22 @@ def fit_many_classes(
     if len(picked) < len(y):
         logs, y, mass, folds = logs[picked], y[picked], mass[picked], folds.take(picked)
         columns, key = [each[picked] for each in columns], key[picked]
-    class_map = fit_class_map(whole, every, every_mass, plain=plain)
-    nothing = folds.too_few(n) or not folds.splits()
-    splits = [] if nothing else folds.splits()
-    mapped = class_map.logits(logs)
-    for train, out in splits:
-        own = fit_class_map(logs[train], y[train], mass[train], plain=plain)
-        mapped[out] = own.logits(logs[out])
-    by_score = by_class = NOTHING
+    splits = [] if folds.too_few(n) else folds.splits()
+    power, power_error = _power_of(whole, every, every_mass)
+    by_score = by_class = variables = grown = NOTHING
     first = logs
     if splits:
-        # Few rows for many coefficients make mapped probabilities too sure.
-        judged = folds.judged()
-        class_map = replace(class_map, last=_power_of(mapped[judged], y[judged], mass[judged]))
-        mapped *= class_map.last
-        powered = class_map.power * logs
+        powered = power * logs
         for train, out in splits:
-            powered[out] = _power_of(logs[train], y[train], mass[train]) * logs[out]
+            powered[out] = _power_of(logs[train], y[train], mass[train])[0] * logs[out]
         by_score = _share(folds, y, mass, logs, powered, SCORE_RAMP, doubt=BEYOND_DOUBT)
         first = logs + by_score.value * (powered - logs)
-        if not plain:
-            by_class = _share(folds, y, mass, first, mapped, VARIABLES_RAMP)
-    first = _normalized(first + by_class.value * (mapped - first))
+    power = 1.0 + by_score.value * (power - 1.0)
+    first = _normalized(first)
     sure = certainty(first)
     ends = (float(sure.min()) - 1e-6, float(sure.max()) + 1e-6)
     enough = bool(splits) and columns and n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns)
-    fitted, variables, second = None, NOTHING, first
+    fitted, full, second = None, None, first
     found, fallen, neighbours = None, False, False
     if enough:
         design = Design.of(sure, columns, n_levels, mass, ends, varying=False)
@@ -427,25 +418,40 @@ def fit_many_classes(
             splits = folds.splits()
             fitted, variables, second = stage.judged(folds, by_score.value)
             fallen = before - variables.value >= 0.1
-    power = full = None
     if fitted is not None:
-        # Coefficients come from the sample: ℓ₁ of other rows was not held out.
         X = fitted.design.matrix(sure, columns)
         weight = PowerLoss(first, y, mass).slopes(X @ fitted.fit.beta)[1]
         full = fitted.tables(np.zeros(len(fitted.design.score.table)), X, weight)
-        power = full if variables.value else None
-    grown, forest, moved = NOTHING, None, 0.0
+    class_map, third = None, second
+    if splits and not plain and k <= MOST_CLASSES:
+        class_map, by_class, third = _judged_map(second, y, mass, folds)
+    forest, moved = None, 0.0
     if trees and not plain and splits and n >= TREE_ROWS and k <= MOST_CLASSES:
-        base = (1.0 + by_score.value * (class_map.power - 1.0)) * logs
-        base = _normalized(base + by_class.value * (class_map.logits(logs) - base))
-        forest, grown, moved = _fit_trees(first, base, second, y, mass, columns, n_levels, folds)
-    least = 0.0
-    applied = bool(by_score.value or by_class.value or variables.value or grown.value)
+        forest, grown, moved = _fit_trees(third, y, mass, columns, n_levels, folds)
+    applied = any(each.value for each in (by_score, variables, by_class, grown))
     model = ClassesModel(
-        floor, class_map, by_score.value, by_class.value, power, variables.value, ends, forest, grown.value, applied,
-        bool((p == 0).any()), full, least,
+        floor, power, full if variables.value else None, variables.value, class_map,
+        by_class.value, ends, forest, grown.value, applied, bool((p == 0).any()), full, power_error,
     )  # fmt: skip
-    return model, ClassesRecord(fitted, by_score, by_class, variables, grown, moved, found, fallen, neighbours)
+    record = ClassesRecord(
+        fitted, by_score, by_class, variables, grown, moved, found, fallen, neighbours
+    )
+    return model, record
+
+
+def _judged_map(
+    logs: Floats, y: Ints, mass: Floats, folds: Folds
+) -> tuple[ClassMap, Share, Floats]:
+    """Return ℓ_A, how much of it held-out rows support, and ℓ₃ of held-out rows."""
+    class_map = fit_class_map(logs, y, mass)
+    mapped, judged = class_map.logits(logs), folds.judged()
+    for train, out in folds.splits():
+        mapped[out] = fit_class_map(logs[train], y[train], mass[train]).logits(logs[out])
+    # Few rows for many coefficients make mapped probabilities too sure.
+    last, _ = _power_of(mapped[judged], y[judged], mass[judged])
+    mapped *= last
+    share = _share(folds, y, mass, logs, mapped, VARIABLES_RAMP)
+    return replace(class_map, last=last), share, _normalized(logs + share.value * (mapped - logs))
 
 
 def _share(
@@ -514,17 +520,15 @@ class _Power:
 
 
 def _fit_trees(
-    first: Floats,
     base: Floats,
-    second: Floats,
     y: Ints,
     mass: Floats,
     columns: list[AnyArray],
     n_levels: list[int],
     folds: Folds,
 ) -> tuple[Trees | None, Share, float]:
-    """Return trees that start at ℓ₁, how much of them is applied, and what they move."""
-    hot = np.zeros((first.shape[1], len(y)))
+    """Return trees that start at ℓ₃ of held-out rows, how much of them is applied, and what they move."""
+    hot = np.zeros((base.shape[1], len(y)))
     hot[y, np.arange(len(y))] = 1.0
 
     def slopes(eta: Floats, at: Ints) -> tuple[Floats, Floats]:
@@ -535,20 +539,20 @@ def _fit_trees(
         q = softmax(eta.T)
         return -mass[at] * np.log(np.maximum(q[np.arange(len(at)), y[at]], TINY))
 
-    residual = hot - np.exp(first.T)
-    rows = boosting_of(list(first.T), columns, n_levels, mass, residual, slopes, losses)
+    residual = hot - np.exp(base.T)
+    rows = boosting_of(list(base.T), columns, n_levels, mass, residual, slopes, losses)
     if rows is None:
         return None, NOTHING, 0.0
     rows = with_depth(rows, TREE_DEPTH)
     splits = folds.splits()
-    n_trees, eta = rows.held_out(first.T, splits)
+    n_trees, eta = rows.held_out(np.ascontiguousarray(base.T), splits)
     if not n_trees:
         return None, NOTHING, 0.0
-    share = _share(folds, y, mass, second, eta.T, TREES_RAMP)
+    share = _share(folds, y, mass, base, eta.T, TREES_RAMP)
     if not share.value:
         return None, NOTHING, 0.0
     fitted = float(np.mean([mass[train].sum() for train, _ in splits]))
     number = int(np.ceil(n_trees * float(mass.sum()) / fitted))
-    after = softmax(second + share.value * (eta.T - second))
-    moved = float(mass @ np.abs(after - softmax(second)).sum(axis=1) / mass.sum()) / 2
+    after = softmax(base + share.value * (eta.T - base))
+    moved = float(mass @ np.abs(after - softmax(base)).sum(axis=1) / mass.sum()) / 2
     return rows.grown(np.ascontiguousarray(base.T), number), share, moved

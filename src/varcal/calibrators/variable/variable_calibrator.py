@@ -338,8 +338,9 @@ class VariableCalibrator(Calibrator):
         assert isinstance(model, ClassesModel)
         if record.fitted is None:
             return _sorted((), names)
-        steps = model.first_steps(tuple(score(k) for k in range(p.shape[1])))
-        found = in_blocks((*(steps[0].item(k) for k in range(p.shape[1])), steps[1]), p, columns, self._n_levels())
+        log_q, certain, _ = model.first_steps(tuple(score(k) for k in range(p.shape[1])))
+        each = (*(log_q.item(k) for k in range(p.shape[1])), certain)
+        found = in_blocks(each, p, columns, self._n_levels())
         first, z = found[:, :-1], found[:, -1]
         tables = record.fitted.tables(np.zeros(len(record.fitted.design.score.table)))
         eta = tables.predictor(z, columns)[0]
