@@ -42,11 +42,13 @@ from varcal.calibrators.variable.reml import Fit, Loss, fit_blocks, refit_on_all
 MOST_COLUMNS = 256
 #: The most levels of a category whose effect varies with the score, or that enters a pair.
 FEW_LEVELS = 12
-#: Variables whose pairs are tried, pairs that are fitted at most, and the score test (in standard
-#: deviations) from which one is: with less, pairs of four noise variables were fitted.
-PAIR_VARIABLES, MOST_PAIRS, PAIR_SCORE = 10, 3, 4.0
-#: Curve columns of each variable in the test of a pair, and in its surface.
-TEST_CURVES, SURFACE_CURVES = 2, 5
+#: Variables whose pairs are tried, on so many rows; pairs with a surface of their own at most, and
+#: the score test (in standard deviations) from which one has: with less, noise had surfaces.
+PAIR_VARIABLES, PAIR_TEST_ROWS, MOST_PAIRS, PAIR_SCORE = 16, 5_000, 3, 4.0
+#: Weaker pairs, which share one penalty: on tables with many weak pairs no single one is certain.
+SHARED_PAIRS, SHARED_SCORE = 12, 1.0
+#: Curve columns of each variable in the test of a pair, in its surface, and in a shared one.
+TEST_CURVES, SURFACE_CURVES, SHARED_CURVES = 2, 5, 1
 
 #: Rows whose columns are computed at once.
 CHUNK = 20_000
@@ -67,13 +69,16 @@ class Design:
     varying : bool
         Whether effects may vary with the score.
     pairs : tuple of (int, int)
-        Variables that have a surface; −1 is the score.
+        Variables that have a surface of their own; −1 is the score.
+    shared : tuple of (int, int)
+        Variables that have a coarse surface, all of them under one penalty.
     """
 
     score: Columns
     variables: tuple[Columns, ...] = ()
     varying: bool = False
     pairs: tuple[tuple[int, int], ...] = ()
+    shared: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(
@@ -105,8 +110,7 @@ class Design:
     def without(self, some: set[int]) -> Design:
         """Return the design without some variables."""
         kept = tuple(each for each in self.variables if each.variable not in some)
-        pairs = tuple(pair for pair in self.pairs if not some & set(pair))
-        return replace(self, variables=kept, pairs=pairs)
+        return replace(self, variables=kept, pairs=(), shared=())
 
     def blocks(self) -> list[tuple[str, tuple[int, ...], int]]:
         """Return the name, the variables and the width of each block of columns."""
@@ -116,11 +120,16 @@ class Design:
             varying = self._varying_width(each)
             if varying:
                 found.append(("varying", (each.variable,), varying))
-        for j, k in self.pairs:
-            width = _pair_table(self.by_variable(j), SURFACE_CURVES).shape[1]
-            width *= _pair_table(self.by_variable(k), SURFACE_CURVES).shape[1]
-            found.append(("surface", (j, k), width))
+        for name, (j, k), curves in self.surfaces():
+            width = _pair_table(self.by_variable(j), curves).shape[1]
+            width *= _pair_table(self.by_variable(k), curves).shape[1]
+            found.append((name, (j, k), width))
         return found
+
+    def surfaces(self) -> list[tuple[str, tuple[int, int], int]]:
+        """Return the kind, the variables and the number of curve columns of each surface."""
+        own = [("surface", pair, SURFACE_CURVES) for pair in self.pairs]
+        return own + [("shared", pair, SHARED_CURVES) for pair in self.shared]
 
     def _varying_width(self, each: Columns) -> int:
         """Return how many columns, the first ones, enter multiplied by the score as well."""
@@ -132,8 +141,9 @@ class Design:
 
     def groups(self) -> Ints:
         """Return the penalized block of each column, −1 for the intercept."""
-        widths = [width for *_, width in self.blocks()]
-        return np.repeat(np.arange(len(widths)) - 1, widths)
+        names, _, widths = zip(*self.blocks(), strict=True)
+        first = len(names) - len(self.shared)
+        return np.repeat(np.minimum(np.arange(len(names)), first) - 1, widths)
 
     def matrix(self, z: Floats, columns: list[AnyArray]) -> Floats:
         """Return the columns of rows."""
@@ -147,10 +157,8 @@ class Design:
             varying = self._varying_width(each)
             if varying:
                 found.append(unit * own[:, :varying])
-        for j, k in self.pairs:
-            a, b = (
-                at[v][:, _pair_columns(self.by_variable(v), SURFACE_CURVES)] for v in (j, k)
-            )
+        for _, pair, curves in self.surfaces():
+            a, b = (at[v][:, _pair_columns(self.by_variable(v), curves)] for v in pair)
             found.append((a[:, :, None] * b[:, None, :]).reshape(len(z), -1))
         return np.hstack(found)
 
@@ -220,8 +228,9 @@ def with_pairs(
         if variables[0] not in begins:
             begins[variables[0]] = at
         at += width
+    most = PAIR_TEST_ROWS  # rows are in the order of a hash, so that the first are a sample
     parts = {
-        each.variable: X[:, begins[each.variable] + _pair_columns(each, TEST_CURVES)]
+        each.variable: X[:most, begins[each.variable] + _pair_columns(each, TEST_CURVES)]
         for each in some
     }
     found = []
@@ -230,11 +239,14 @@ def with_pairs(
             a, b = parts[one.variable], parts[other.variable]
             if not a.shape[1] or not b.shape[1]:
                 continue
-            B = (a[:, :, None] * b[:, None, :]).reshape(len(X), -1)
-            test = _score_test(B - B.mean(axis=0), residual, weight)
-            if test > PAIR_SCORE:
-                found.append((-test, one.variable, other.variable))
-    return replace(design, pairs=tuple((j, k) for _, j, k in sorted(found)[:MOST_PAIRS]))
+            B = (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
+            test = _score_test(B - B.mean(axis=0), residual[:most], weight[:most])
+            if test > SHARED_SCORE:
+                found.append((-test, (one.variable, other.variable)))
+    ranked = sorted(found)
+    own = [pair for test, pair in ranked[:MOST_PAIRS] if -test > PAIR_SCORE]
+    rest = [pair for _, pair in ranked if pair not in own]
+    return replace(design, pairs=tuple(own), shared=tuple(rest[:SHARED_PAIRS]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -458,8 +470,9 @@ class Fitted:
         effects: dict[int, list[Floats]] = {}
         products, where_in = [], {}
         for name, variables, own in self.blocks():
-            if name == "surface":
-                tables = [_pair_table(design.by_variable(k), SURFACE_CURVES) for k in variables]
+            if name in ("surface", "shared"):
+                curves = SURFACE_CURVES if name == "surface" else SHARED_CURVES
+                tables = [_pair_table(design.by_variable(k), curves) for k in variables]
                 B = beta[own].reshape(tables[0].shape[1], tables[1].shape[1])
                 U, size, W = np.linalg.svd(B, full_matrices=False)
                 kept = size > SURFACE_ROUNDING * max(float(size.max(initial=0.0)), 1e-12)

@@ -263,8 +263,11 @@ def terms_of(
     """
     edf: dict[tuple[int, ...], float] = {}
     own: dict[tuple[int, ...], list[slice]] = {}
+    groups, ridge = fitted.design.groups(), fitted.fit.ridge
+    leverage = 1.0 - ridge * np.diag(fitted.fit.covariance)
     for k, (_, variables, part) in enumerate(fitted.blocks()):
-        edf[variables] = edf.get(variables, 0.0) + (float(fitted.fit.edf[k - 1]) if k else 1.0)
+        used = float(leverage[part].sum()) if groups[part.start] >= 0 else 1.0
+        edf[variables] = edf.get(variables, 0.0) + used
         own.setdefault(variables, [])
         if k:
             own[variables].append(part)

@@ -38,6 +38,7 @@ from varcal.calibrators.variable.shrinkage import (
     BEYOND_DOUBT,
     CALIBRATED_SCORES,
     NOTHING,
+    PAIRS_RAMP,
     SCORE_RAMP,
     TREES_RAMP,
     VARIABLES_RAMP,
@@ -386,7 +387,7 @@ def _fit_models(design: Design, rows: Rows, *, pairs: bool) -> Fits:
     if pairs:
         residual, weight = loss.slopes(wide @ full.fit.beta)
         surfaces = with_pairs(design, tests, wide, residual, weight)
-        if surfaces.pairs:
+        if surfaces.surfaces():
             widest = surfaces.matrix(rows.z, rows.columns)
             paired = fit_design(surfaces, widest, loss, start, full.fit)
             matrices = (X, wide, widest)
@@ -437,7 +438,7 @@ def _judged(fits: Fits, rows: Rows, folds: Folds) -> First:
     eta, pairs = moderated(without(fits.full, fits.matrices[1]), variance), NOTHING
     if fits.paired is not None:
         paired = moderated(without(fits.paired, fits.matrices[2]), variance)
-        pairs, eta = supported(eta, paired, TREES_RAMP)
+        pairs, eta = supported(eta, paired, PAIRS_RAMP)
     later = CALIBRATED_SCORES * (1.0 - by_score.value)
     variables, eta = supported(base, eta, VARIABLES_RAMP, later)
     return First(by_score, variables, pairs, base, eta)
