@@ -42,7 +42,7 @@ def calibrators(adult: vc.datasets.Dataset) -> dict[str, vc.calibrators.Calibrat
         "tree, 4 variables": vc.TreeCalibrator().fit(p, y, v),
         "augmented, 4 variables": vc.AugmentedCalibrator().fit(p, y, v),
         "variable, age": vc.VariableCalibrator().fit(p, y, {"age": v["age"]}),
-        "variable, 4 variables": vc.VariableCalibrator(interactions=False).fit(p, y, v),
+        "variable, 4 variables": vc.VariableCalibrator(trees=False).fit(p, y, v),
         "variable, with pairs": vc.VariableCalibrator().fit(p, y, v),
     }
 

@@ -29,12 +29,12 @@ def test_what_was_learned_from_days_is_not_trusted_on_others(lucky, fitted):
     raw = log_loss(new.y, new.p)
     assert log_loss(new.y, known.predict_proba(new.p, new.v)[:, 1]) > raw + 0.004
     assert log_loss(new.y, fitted.predict_proba(new.p, new.v)[:, 1]) < raw + 0.002
-    assert fitted.variables_trust_ < 0.5
+    assert fitted.variables_share_ < 0.5
 
 
 def test_the_description_and_the_file_say_how_it_was_judged(fitted, lucky, tmp_path):
     assert (fitted.judged_.how, fitted.judged_.of) == ("blocks", "month × day")
-    assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.luck < 0.12
+    assert fitted.judged_.n_units == 336 and 0.02 < fitted.judged_.worth < 0.12
     words = (
         "Shrinkage was judged on held-out blocks of month × day (336), whose rows are correlated."
     )
@@ -103,9 +103,9 @@ def test_a_model_that_survives_blocks_stays_as_it_is():
     v = {"day": day, "x": x}
     with warnings.catch_warnings():
         warnings.simplefilter("error", CorrelatedRowsWarning)
-        fit = VariableCalibrator(growth=False).fit(p, y, v)
-    known = VariableCalibrator(growth=False).fit(p, y, v, blocks=False)
-    assert fit.judged_.of == "day" and fit.variables_trust_ == known.variables_trust_ == 1
+        fit = VariableCalibrator(trees=False).fit(p, y, v)
+    known = VariableCalibrator(trees=False).fit(p, y, v, blocks=False)
+    assert fit.judged_.of == "day" and fit.variables_share_ == known.variables_share_ == 1
     some = {name: column[:50] for name, column in v.items()}
     assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
 
@@ -122,7 +122,7 @@ def test_without_luck_nothing_changes():
         warnings.simplefilter("error", VarcalWarning)
         fit = VariableCalibrator().fit(p, y, v)
     known = VariableCalibrator().fit(p, y, v, blocks=False)
-    assert fit.judged_.how == "random" and fit.variables_trust_ == 1
+    assert fit.judged_.how == "random" and fit.variables_share_ == 1
     some = {name: column[:50] for name, column in v.items()}
     assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
 
@@ -135,7 +135,7 @@ def test_categories_alone_are_not_blocks():
     with warnings.catch_warnings():
         warnings.simplefilter("error", CorrelatedRowsWarning)
         fit = VariableCalibrator().fit(p, y, {"store": np.array([f"s{k}" for k in store])})
-    assert fit.variables_trust_ == 1
+    assert fit.variables_share_ == 1
 
 
 # ------------------------------------------------------------------ the order of rows

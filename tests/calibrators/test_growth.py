@@ -58,7 +58,7 @@ def mixed():
 @pytest.mark.parametrize(("name", "least"), [("checkerboard", 0.02), ("spikes", 0.02)])
 def test_interactions_that_the_first_stage_misses_are_learned(name, least):
     p, y, v, _ = world(name, 20_000, 200)
-    grown, first = fitted(name), fitted(name, growth=False)
+    grown, first = fitted(name), fitted(name, trees=False)
     assert first.model_.growth is None
     before, after = (log_loss(y, fit.predict_proba(p, v)[:, 1]) for fit in (first, grown))
     assert before - after > least
@@ -70,7 +70,7 @@ def test_where_there_is_nothing_to_learn_the_first_stage_stays_as_it_is():
     p, y, v, _ = world("nothing", 4000, 100)
     fit = VariableCalibrator().fit(p, y, v)
     assert fit.model_.growth is None
-    same = VariableCalibrator(growth=False).fit(p, y, v)
+    same = VariableCalibrator(trees=False).fit(p, y, v)
     assert (fit.predict_proba(p, v) == same.predict_proba(p, v)).all()
 
 
@@ -152,7 +152,7 @@ def test_describe_and_effects_tell_what_the_second_stage_does():
     text = str(fitted("spikes").describe())
     assert "trees, mostly along v" in text
     fit, p, _, v = mixed()
-    first = VariableCalibrator(growth=False).fit(p, mixed()[2], v).effects()
+    first = VariableCalibrator(trees=False).fit(p, mixed()[2], v).effects()
     both = zip(fit.effects().curves, first.curves, strict=True)
     apart = [np.abs(grown.value - before.value).max() for grown, before in both]
     assert max(apart) > 0.05

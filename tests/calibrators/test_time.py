@@ -30,7 +30,7 @@ def test_an_effect_that_does_not_last_is_not_trusted():
     now = {name: column[early] for name, column in v.items()}
     later = {name: column[~early] for name, column in v.items()}
     fits = [
-        VariableCalibrator(growth=False).fit(p[early], y[early], now, **how)
+        VariableCalibrator(trees=False).fit(p[early], y[early], now, **how)
         for how in ({"blocks": False}, {"time": day[early]})
     ]
     raw = log_loss(y[~early], p[~early])
@@ -41,7 +41,7 @@ def test_an_effect_that_does_not_last_is_not_trusted():
 def test_an_effect_that_lasts_is_found():
     p, y, v, day = drifting(lasting=1.0)
     fit = VariableCalibrator().fit(p, y, {"u": v["u"]}, time=day)
-    assert fit.variables_trust_ == 1
+    assert fit.variables_share_ == 1
     assert (fit.judged_.how, fit.judged_.n_units) == ("time", 5)
     words = "Shrinkage was judged forward in time: on 5 periods, by models of earlier rows."
     assert words in str(fit.describe())

@@ -77,8 +77,8 @@ def test_an_interaction_without_main_effects_is_found():
     truth = expit(logit(p) + 0.5 * np.sign(v[:, 0] * v[:, 2]))
     y = rng.random(n) < truth
     fit = VariableCalibrator().fit(p[:6000], y[:6000], v[:6000])
-    assert [trial.pair for trial in fit.pairs_ if trial.admitted] == [(0, 2)]
-    off = VariableCalibrator(interactions=False).fit(p[:6000], y[:6000], v[:6000])
+    assert [term.name for term in fit.terms_ if " × " in term.name] == ["v0 × v2"]
+    off = VariableCalibrator(trees=False).fit(p[:6000], y[:6000], v[:6000])
     here, there = (
         np.abs(one.predict_proba(p[6000:], v[6000:])[:, 1] - truth[6000:]).mean()
         for one in (fit, off)
@@ -110,7 +110,7 @@ def test_a_line_fitted_to_few_rows_is_weighed_once():
     rng = np.random.default_rng(0)
     p = rng.uniform(0.6, 0.99, 45)
     fit = VariableCalibrator().fit(p, rng.random(45) < 0.1, rng.normal(size=45))
-    assert fit.score_trust_ > 0 and fit.variables_trust_ == 0
+    assert fit.score_share_ > 0 and fit.variables_share_ == 0
     assert fit.predict_proba(p, np.zeros(45))[:, 1].mean() < p.mean() - 0.2
 
 
@@ -150,7 +150,7 @@ def test_many_classes_get_a_temperature_that_depends_on_the_variable():
     p2, y2, v2, truth = many_world(6000, seed=1)
     fit = VariableCalibrator().fit(p, y, v)
     q = fit.predict_proba(p2, v2)
-    assert (q.argmax(1) == p2.argmax(1)).all()
+    assert (q.argmax(1) == y2).mean() > (p2.argmax(1) == y2).mean() - 0.005
     plain = vc.calibrators.TemperatureCalibrator().fit(p, y).predict_proba(p2)
     assert log_loss(y2, q) < log_loss(y2, plain) - 0.02
     assert log_loss(y2, q) < log_loss(y2, truth) + 0.02
@@ -179,7 +179,7 @@ def test_preserve_ranking_keeps_the_order_of_classes():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"interactions": True}, "interactions must be one of 'auto', False"),
+        ({"trees": "no"}, "trees must be one of True, False; got 'no'"),
         ({"monotone": "yes"}, "monotone must be one of"),
         ({"max_shift": -0.1}, "max_shift must lie between 0 and 1"),
         ({"max_shift": "a"}, "max_shift must lie between 0 and 1"),
@@ -205,7 +205,7 @@ def test_unseen_levels_are_the_population_and_missing_values_have_an_effect():
     p, y, v, _ = world(3000)
     v = v.assign(age=v["age"].mask(np.arange(3000) % 3 == 0))
     y = np.where(v["age"].isna(), 1, y)
-    fit = VariableCalibrator(interactions=False).fit(p, y, v)
+    fit = VariableCalibrator(trees=False).fit(p, y, v)
     same = pd.concat([v.iloc[[1]]] * 4).assign(kind=["a", "b", "c", "new"])
     q = fit.predict_proba(np.full(4, 0.5), same)[:, 1]
     assert q[:3].min() < q[3] < q[:3].max()
@@ -266,7 +266,7 @@ def test_groups_are_held_out_together():
             VariableCalibrator().fit(p, y, v, **how)
             for how in ({"blocks": False}, {"groups": groups})
         ]
-        trust.append([fit.variables_trust_ for fit in fits])
+        trust.append([fit.variables_share_ for fit in fits])
         lost.append(
             [
                 np.mean([divergence(truth, fit.predict_proba(p, v)) for p, _, v, _, truth in new])
@@ -283,7 +283,7 @@ def test_an_effect_that_all_groups_share_is_found():
     p, y, v, groups, _ = grouped_world(0, 1.5)
     p2, _, v2, _, truth = grouped_world(100, 1.5)
     fit = VariableCalibrator().fit(p, y, v, groups=groups)
-    assert fit.variables_trust_ > 0.9 and fit.model_.link is None
+    assert fit.variables_share_ > 0.9
     raw = divergence(truth, np.column_stack([1 - p2, p2]))
     assert divergence(truth, fit.predict_proba(p2, v2)) < 0.7 * raw
 
@@ -317,7 +317,7 @@ def test_intervals_of_many_classes_cover_the_truth(make):
     for seed in range(4):
         p, y, v, _ = make(500, seed)
         p2, _, v2, truth = make(800, seed + 50)
-        fit = VariableCalibrator(keep_argmax=make is many_world).fit(p, y, v)
+        fit = VariableCalibrator().fit(p, y, v)
         low, high = fit.predict_interval(p2, v2)
         inside.append(((low <= truth) & (truth <= high)).mean())
     assert 0.89 < np.mean(inside) <= 1
@@ -333,8 +333,8 @@ def test_confusions_are_corrected_only_with_held_out_evidence():
         sharp.append(np.abs(fit.predict_proba(p, np.zeros(60)) - p).max())
     assert np.median(sharp) < 1e-9 and np.mean(sharp) < 0.03
     p, y, v, truth = confused_world(1500, 0)
-    fit = VariableCalibrator(keep_argmax=False).fit(p, y, v)
-    assert fit.model_.confusion.share > 0.9
+    fit = VariableCalibrator().fit(p, y, v)
+    assert fit.score_share_ > 0.9
     assert np.abs(fit.predict_proba(p, v) - truth).mean() < 0.02
 
 
@@ -350,7 +350,6 @@ def test_predictions_and_intervals_stay_within_max_shift(make, most):
     q = fit.predict_proba(p, v)
     assert np.abs(q - before).max() <= most + 1e-12
     assert (low <= q).all() and (q <= high).all()
-    assert make is world or (q.argmax(1) == p.argmax(1)).all()
 
 
 def test_intervals_of_many_classes_grow_with_the_level():
@@ -369,7 +368,6 @@ def test_effects_show_what_each_variable_changed(tmp_path):
     told = {term.name: term for term in fit.terms_}
     assert told["age"].active and told["kind"].active and not told["noise"].active
     assert told["age"].moved > told["kind"].moved > told["noise"].moved
-    assert fit.edf_ == pytest.approx(sum(term.edf for term in fit.terms_))
     effects = fit.effects()
     assert list(effects) == ["age", "kind", "noise", "day"]
     middle = effects["age"][1]
@@ -393,8 +391,8 @@ def test_effects_show_what_each_variable_changed(tmp_path):
 def test_effects_without_evidence_keep_their_intervals():
     p, y, v, _ = world(300, 3, calibrated=True)
     fit = VariableCalibrator().fit(p, y, v)
-    assert fit.score_trust_ == fit.variables_trust_ == 0
-    assert fit.edf_ == 0 and str(fit.describe()).count("0.0 effective degrees of freedom")
+    assert fit.score_share_ == fit.variables_share_ == 0
+    assert str(fit.describe()).count("not applied") == 2
     for curve in fit.effects().curves:
         assert not curve.value.any() and (curve.high - curve.low).max() > 1e-3
 
@@ -428,7 +426,7 @@ def test_description_says_no_evidence_only_where_there_is_none(along):
     (other,) = {"score", "x"} - {along}
     assert evidence[along] > 2 > evidence[other]
     assert not any(term.active for term in fit.terms_)
-    assert fit.score_trust_ == fit.variables_trust_ == 0
+    assert fit.score_share_ == fit.variables_share_ == 0
     words = str(fit.describe())
     assert f"Some evidence, but too little to be applied: {along}." in words
     assert f"Little or no evidence for: {other}." in words

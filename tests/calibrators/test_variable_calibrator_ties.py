@@ -5,8 +5,7 @@ import pytest
 from scipy.special import expit, logit
 
 from varcal.calibrators import VariableCalibrator
-from varcal.calibrators._variable import folds as row_folds
-from varcal.calibrators._variable.folds import n_folds_of
+from varcal.calibrators.variable import many_classes, two_classes
 from varcal.exceptions import InputError
 
 
@@ -61,7 +60,7 @@ def test_few_scores_are_repaired_without_variables(values, n):
     truth = expit(logit(p) - 0.8)
     y = rng.random(n) < truth
     fit = VariableCalibrator().fit(p, y)
-    assert fit.score_trust_ == 1
+    assert fit.score_share_ == 1
     assert np.abs(fit.predict_proba(p)[:, 1] - truth).max() < 0.04
 
 
@@ -69,7 +68,7 @@ def test_few_scores_are_repaired_without_variables(values, n):
 def test_one_certainty_is_repaired(n):
     p, y, truth = one_certainty(n)
     fit = VariableCalibrator().fit(p, y)
-    assert fit.score_trust_ == 1
+    assert fit.score_share_ == 1
     assert np.abs(fit.predict_proba(p) - truth).max() < 0.05
 
 
@@ -80,16 +79,16 @@ def test_weights_equal_repeated_rows_with_few_ties():
     y = (rng.random(n) < expit(logit(p) + 0.3 * v)).astype(int)
     heavy = VariableCalibrator().fit(p, y, v, sample_weight=count)
     long = VariableCalibrator().fit(*(np.repeat(each, count) for each in (p, y, v)))
-    assert heavy.variables_trust_ == pytest.approx(long.variables_trust_, abs=1e-6)
+    assert heavy.variables_share_ == pytest.approx(long.variables_share_, abs=1e-6)
     assert heavy.predict_proba(p, v) == pytest.approx(long.predict_proba(p, v), abs=1e-6)
-    assert n_folds_of(10_000.0) == 5 and n_folds_of(10_001.0) == 3
 
 
 # ------------------------------------------------------------------ samples
 
 
 def test_a_sample_of_tied_rows_suits_both_models(monkeypatch):
-    monkeypatch.setattr(row_folds, "MOST_ROWS", 1000)
+    monkeypatch.setattr(two_classes, "MOST_ROWS", 1000)
+    monkeypatch.setattr(many_classes, "MOST_ROWS", 1000)
     p, y, v, truth = few_scores([0.2, 0.6, 0.8], 6000)
     q = VariableCalibrator().fit(p, y, v).predict_proba(p, v)[:, 1]
     assert np.abs(q - truth).max() < 0.05

@@ -39,7 +39,7 @@ ALL = [
     TreeCalibrator(IsotonicCalibrator(), max_depth=2),
     TreeCalibrator(TemperatureCalibrator(), max_depth=1, min_leaf=0.3, borrow=0),
     VariableCalibrator(),
-    VariableCalibrator(interactions=False, max_shift=0.2, keep_argmax=False),
+    VariableCalibrator(trees=False, max_shift=0.2),
     VariableCalibrator(preserve_ranking=True),
     VectorScalingCalibrator(),
 ]

@@ -67,7 +67,7 @@ def awkward(calibrator, *, sex=SEX, n_classes=2, **options):
 
 def small(sex=SEX):
     """Return a fit with tables, but without those of pairs, which have a million numbers."""
-    return awkward("VariableCalibrator", sex=sex, interactions=False)
+    return awkward("VariableCalibrator", sex=sex, trees=False)
 
 
 #: Calibrators of variables, which are exported with awkward names.

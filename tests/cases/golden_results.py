@@ -770,12 +770,12 @@ def _every_calibrator():
 def _every_variable_calibrator(n_classes):
     found = {
         "plain": vc.VariableCalibrator(),
-        "no-pairs": vc.VariableCalibrator(interactions=False),
+        "no-pairs": vc.VariableCalibrator(trees=False),
         "ranking": vc.VariableCalibrator(preserve_ranking=True),
-        "limited": vc.VariableCalibrator(interactions=False, max_shift=0.1, keep_argmax=False),
+        "limited": vc.VariableCalibrator(trees=False, max_shift=0.1),
     }
     if n_classes == 2:
-        found["monotone"] = vc.VariableCalibrator(interactions=False, monotone=True)
+        found["monotone"] = vc.VariableCalibrator(trees=False, monotone=True)
     return found
 
 
@@ -888,7 +888,7 @@ def _adult_fits(record, folder):
 def _many_fitted(record):
     """Fit on more rows than decide on terms, and answer for so many that threads share them."""
     sim_y, sim_p, sim_X = _binary(25_000, 16)
-    fit = vc.VariableCalibrator(interactions=False).fit(sim_p, sim_y, sim_X)
+    fit = vc.VariableCalibrator(trees=False).fit(sim_p, sim_y, sim_X)
     _, many_p, many_X = _binary(70_000, 17)
     record.keep("calibrators/many/variable", fit.predict_proba(many_p, many_X))
     record.keep("calibrators/many/order", [term.name for term in fit.terms_])

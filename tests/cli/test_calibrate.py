@@ -83,7 +83,7 @@ def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
     rows = parquet.read_table(folder / "rows.parquet").slice(0, 1000)
     rows = rows.append_column("id", pa.array([f"n{k}" for k in range(1000)]))
     parquet.write_table(rows, tmp_path / "rows.parquet")
-    given = ["calibrate", "rows.parquet", *COLUMNS, "--param", "growth=false", "-o", "cal.json"]
+    given = ["calibrate", "rows.parquet", *COLUMNS, "--param", "trees=false", "-o", "cal.json"]
     done = run(*given, "--group", "who", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     read, left = done.stderr.splitlines()

@@ -278,7 +278,7 @@ def test_variables_may_be_named_like_words_and_parts_of_a_query(database):
     names = ["order", "r", "t", "select", "p_1", "valid", "row_number", "score", "Order"]
     v = {name: rng.normal(size=1_500) for name in names}
     y = rng.random(1_500) < 1 / (1 + np.exp(-sum(v.values()) - np.log(p / (1 - p))))
-    model = vc.VariableCalibrator(interactions=False).fit(p, y, v)
+    model = vc.VariableCalibrator(trees=False).fit(p, y, v)
     # DuckDB does not tell names apart by their case.
     columns = {name: f"{name} {k}" for k, name in enumerate(names)}
     database.register("scores", as_table(p, {columns[name]: v[name] for name in names}))

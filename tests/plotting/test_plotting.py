@@ -188,7 +188,7 @@ def effects():
     }
     raised = 0.8 * few + gone + (kind == "plain")
     y = rng.random(n) < 1 / (1 + (1 / p - 1) * np.exp(-raised))
-    return vc.VariableCalibrator(interactions=False).fit(p, y, X).effects()
+    return vc.VariableCalibrator(trees=False).fit(p, y, X).effects()
 
 
 def test_effects_are_drawn_unchanged(effects, ax):

@@ -16,7 +16,7 @@ from varcal._plotting import style
 from varcal._text.gaps import claim_of, marked_side
 from varcal._text.numbers import count, level_text, points, points_with_interval
 from varcal._text.sentences import short
-from varcal.calibrators._variable.effects import Effect
+from varcal.calibrators.variable.explain import Effect
 
 #: Heights as parts of the axes: bars of the rows, strip of regions, lowest rate, middle of rates.
 BARS, STRIP, FLOOR, MIDDLE = 0.13, (0.15, 0.205), 0.24, 0.62

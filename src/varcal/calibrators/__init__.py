@@ -6,9 +6,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as in the table below, for type checkers and editors
-    from varcal.calibrators._variable.variable_calibrator import (
-        VariableCalibrator as VariableCalibrator,
-    )
     from varcal.calibrators.augmented import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators.beta import BetaCalibrator as BetaCalibrator
     from varcal.calibrators.binning import (
@@ -32,6 +29,9 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators.platt import PlattCalibrator as PlattCalibrator
     from varcal.calibrators.shift import ShiftCalibrator as ShiftCalibrator
     from varcal.calibrators.tree import TreeCalibrator as TreeCalibrator
+    from varcal.calibrators.variable.variable_calibrator import (
+        VariableCalibrator as VariableCalibrator,
+    )
 
 #: Every public name and the module that defines it, which is loaded when the name is first used.
 _HOME = {
@@ -47,7 +47,7 @@ _HOME = {
     "TemperatureCalibrator": "log_linear",
     "TreeCalibrator": "tree",
     "VariableCalibratedClassifier": "classifier",
-    "VariableCalibrator": "_variable.variable_calibrator",
+    "VariableCalibrator": "variable.variable_calibrator",
     "VectorScalingCalibrator": "log_linear",
 }
 

@@ -27,7 +27,6 @@ from sklearn.utils.validation import (
 
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_count, check_flag, checked
-from varcal.calibrators._variable.variable_calibrator import VariableCalibrator
 from varcal.calibrators.calibrator import Calibrator
 from varcal.calibrators.columns_of_x import ColumnChoice, take_rows
 from varcal.calibrators.cross_fitting import (
@@ -38,6 +37,7 @@ from varcal.calibrators.cross_fitting import (
 )
 from varcal.calibrators.description import Description
 from varcal.calibrators.saved_classifier import SavedClassifier, estimator_name
+from varcal.calibrators.variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning, shown
 
 #: The most folds that are fitted at once, by number or by all cores but some.

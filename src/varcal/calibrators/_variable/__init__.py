@@ -1,1 +1,0 @@
-"""The variable calibrator: an additive model of the score and all variables."""

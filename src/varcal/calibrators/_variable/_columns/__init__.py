@@ -1,1 +1,0 @@
-"""The columns of score, variables and pairs in the additive model."""

@@ -1,1 +1,0 @@
-"""The second stage of the two-class model: tables of pairs and trees, blended with the first."""

@@ -1,1 +1,0 @@
-"""Penalized additive models whose penalties are learned from the data (REML)."""

@@ -1,0 +1,1 @@
+"""The variable calibrator: score curve, additive model and trees, each as far as held-out rows go."""

@@ -1,0 +1,584 @@
+"""The variable calibrator: score and all variables, each as far as held-out rows support it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy.special import expit, logit, ndtri
+
+from varcal._arrays import AnyArray, Floats, Ints
+from varcal._options import check_level, check_share, one_of, or_none
+from varcal._text.numbers import points
+from varcal._threads import one_blas_thread
+from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
+from varcal.calibrators.rows import CalibrationRows, consistent
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.steps import (
+    Step,
+    clipped,
+    constant,
+    elementwise,
+    join,
+    largest,
+    less,
+    score,
+    where,
+)
+from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS, winsorized
+from varcal.calibrators.variable.dependence import (
+    ORDER_CAUTION,
+    Judgement,
+    Search,
+    content_order,
+    hashed,
+    judgement_of,
+    sample,
+    warn_of_few_units,
+)
+from varcal.calibrators.variable.explain import (
+    ACTIVE_EVIDENCE,
+    SHOWN_SCORES,
+    Effects,
+    Stage,
+    Term,
+    applied,
+    curves_of,
+    terms_of,
+)
+from varcal.calibrators.variable.many_classes import (
+    ClassesModel,
+    ClassesRecord,
+    certainty,
+    fit_many_classes,
+)
+from varcal.calibrators.variable.shrinkage import Share
+from varcal.calibrators.variable.two_classes import TILT, LogisticModel, Record, fit_two_classes
+from varcal.exceptions import InputError
+
+#: Rows on which the sizes of terms are measured.
+MEASURED_ROWS = 5_000
+#: With more rare levels than this their names are not kept: a file with 78,000 of them had 51 MB.
+MOST_RARE_LEVELS = 200
+#: Points of an interval of the log power at which probabilities are evaluated.
+INTERVAL_POINTS = 9
+#: The least share of a variable in the splits of trees that is named, and how many are.
+LEAST_USED, NAMED = 0.05, 4
+
+
+class VariableCalibrator(Calibrator):
+    r"""Calibration by score and many variables together, each as far as the data support it.
+
+    Two classes: corrections of the logit z of the score, one after another,
+
+    .. math:: e_1 = z + a\,(s(z) - z), \qquad e_2 = e_1 + b\,(m(z, v) - e_1), \qquad
+              e_3 = e_2 + c\,(e_1 + t(z, v) - e_2), \\
+              m = s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
+              + \sum_{(j,k)} h_{jk}(v_j, v_k),
+
+    a curve s of the score; an additive model m with smooth functions of numbers and dates, random
+    effects of categories, effects of missing values and, where residuals ask for them, surfaces of
+    a few pairs; and boosted trees t. The smoothness of every function is estimated from the data
+    (REML), and logits are moderated by their posterior variance. More classes: a linear map of the
+    log-probabilities that is shrunk towards the identity, a power of the probabilities that
+    depends on the variables, and trees.
+
+    How much of each correction is applied (a, b, c) is judged on held-out rows: the share with the
+    least loss, as far as its gain is more than chance. Scores that need no correction stay as they
+    are, and so do all scores below 20 rows. If a correction is fully applied, the mean probability
+    of the calibration rows is the mean outcome.
+
+    A weight of 2 is the same as repeating the row. Weights that are all below 1 are scaled to their
+    effective number of rows. Weights that are not whole numbers and are far above 1 cause a
+    warning: divide sampling weights by their mean. The rows of a group are held out together and
+    count as one observation; with fewer than 5 groups the scores stay unchanged. With `time`,
+    corrections are judged on periods that are later than the rows that fitted them. Without either,
+    the fit tests whether rows of the same day, of the same value of a number, or of the same
+    crossing of two variables are correlated in a way that the model does not explain. Where they
+    are, it warns, holds such blocks out together, and applies only what helps in blocks that it has
+    not seen (`blocks`). Intervals assume independent rows.
+
+    Scores of 0 and 1 are read as half the least positive score, or half a row if that is less, and
+    what is corrected is mixed with one row's part of the mean outcome: no probability is surer
+    than the rows. Without variables this is a score-based calibrator. An unseen category gets the
+    mean effect, or, where a variable has more than 200 rare categories, the effect that these
+    share. A number beyond the fitted range gets that of the end of the range. Nothing is random,
+    and the order of rows does not matter.
+
+    Parameters
+    ----------
+    trees : bool
+        Whether to try boosted trees. They are a second model inside the calibrator; False leaves
+        curves, which `effects` shows completely.
+    monotone : bool
+        Whether the probability must not fall when the score rises and V is fixed (two classes);
+        excludes trees, pairs and effects that vary with the score.
+    preserve_ranking : bool
+        Whether to keep the order of all rows by score, and so the AUC. Variables cannot change
+        that order, so only the score is calibrated. With more classes, the order of the classes
+        within each row is kept.
+    max_shift : float, optional
+        The largest change of a probability; the mean may then differ from the mean outcome.
+
+    Attributes
+    ----------
+    model_ : LogisticModel or ClassesModel
+        The model.
+    stages_ : tuple of Stage
+        Every correction: how much of it is applied, and what it saves on held-out rows.
+    terms_ : tuple of Term
+        Every variable, the score and the pairs: effective degrees of freedom, how much they
+        changed probabilities, and whether there is evidence for them.
+    score_share_, variables_share_, trees_share_ : float
+        How much of the correction by score, by variables and by trees is applied.
+    judged_ : Judgement
+        Which rows were held out together.
+    schema_ : Schema
+        The variables.
+
+    References
+    ----------
+    S. N. Wood, M. Fasiolo (2017), A generalized Fellner-Schall method for smoothing parameter
+    optimization, Biometrics 73.
+    P. H. C. Eilers, B. D. Marx (1996), Flexible smoothing with B-splines and penalties,
+    Statistical Science 11.
+    M. Kull, M. Perello-Nieto, M. Kängsepp, T. Silva Filho, H. Song, P. Flach (2019), Beyond
+    temperature scaling, NeurIPS.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> v = {"age": rng.uniform(20, 80, 3000), "noise": rng.normal(size=3000)}
+    >>> p = rng.uniform(0.05, 0.95, 3000)
+    >>> y = rng.random(3000) < p ** (v["age"] / 50)
+    >>> fit = VariableCalibrator().fit(p, y, v)
+    >>> new = {"age": [30, 70], "noise": [0, 0]}
+    >>> q = fit.predict_proba([0.5, 0.5], new)[:, 1]
+    >>> bool((abs(q - [0.66, 0.38]) < 0.05).all())  # the truth
+    True
+    >>> low, high = fit.predict_interval([0.5, 0.5], new)
+    >>> bool((low[:, 1] < [0.66, 0.38]).all() and (high[:, 1] > [0.66, 0.38]).all())
+    True
+    >>> [term.name for term in fit.terms_ if term.active]
+    ['age']
+    """
+
+    model_: LogisticModel | ClassesModel
+    stages_: tuple[Stage, ...]
+    terms_: tuple[Term, ...]
+    judged_: Judgement
+    schema_: Schema
+    _state = ("model_", "stages_", "terms_", "judged_", "schema_")
+    _parameters: ClassVar = {
+        "trees": one_of(True, False),
+        "monotone": one_of(True, False),
+        "preserve_ranking": one_of(True, False),
+        "max_shift": or_none(check_share),
+    }
+    _uses_variables = True
+    _uses_groups = True
+
+    def __init__(
+        self,
+        *,
+        trees: bool = True,
+        monotone: bool = False,
+        preserve_ranking: bool = False,
+        max_shift: float | None = None,
+    ) -> None:
+        self.trees = trees
+        self.monotone = monotone
+        self.preserve_ranking = preserve_ranking
+        self.max_shift = max_shift
+
+    @property
+    def score_share_(self) -> float:
+        """How much of the correction by score is applied."""
+        return self.stages_[0].share
+
+    @property
+    def variables_share_(self) -> float:
+        """How much of the correction by variables is applied."""
+        return self._share("variables")
+
+    @property
+    def trees_share_(self) -> float:
+        """How much of the trees is applied."""
+        return self._share("trees")
+
+    def _share(self, name: str) -> float:
+        return next((stage.share for stage in self.stages_ if stage.name == name), 0.0)
+
+    def _learn(self, rows: CalibrationRows) -> None:
+        if self.monotone and rows.n_classes > 2:
+            raise InputError(
+                f"monotone=True needs two classes; y has {rows.n_classes}",
+                "leave out monotone, or calibrate one class against the rest",
+            )
+        warn_of_few_units(rows)
+        self.schema_ = (
+            Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
+        )
+        if rows.weight is not None:
+            warn_of_sampling_weights(rows.weight)
+            rows = rows.weighted(row_counts(rows.weight))
+        mass = np.ones(len(rows)) if rows.weight is None else rows.weight
+        self._pool_rare_levels(rows, mass)
+        columns = self._columns(rows)
+        # The order of rows must not decide how their sums are rounded.
+        order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
+        search = None
+        if rows.look_for_blocks:
+            search = Search(tuple(each.take(order) for each in rows.variables), order)
+        rows, columns, mass = rows.take(order), [each[order] for each in columns], mass[order]
+        n_levels = self._n_levels()[: len(columns)]
+        record: Record | ClassesRecord
+        if rows.p.ndim == 1:
+            self.model_, record = fit_two_classes(
+                rows.p,
+                rows.y.astype(np.float64),
+                columns,
+                n_levels,
+                mass,
+                groups=rows.groups,
+                time=rows.time,
+                search=search,
+                trees=self.trees,
+                monotone=self.monotone or self.preserve_ranking,
+                tilt=TILT if self.preserve_ranking else 0.0,
+            )
+        else:
+            self.model_, record = fit_many_classes(
+                rows.p,
+                rows.y,
+                columns,
+                n_levels,
+                mass,
+                groups=rows.groups,
+                time=rows.time,
+                search=search,
+                trees=self.trees,
+                plain=self.preserve_ranking,
+            )
+        self.judged_ = judgement_of(rows, record.found)
+        self._caution: tuple[str, ...] = ()
+        if record.found is not None and record.fallen:
+            self._caution = (self.judged_.caution(),)
+        elif record.neighbours:
+            self._caution = (ORDER_CAUTION,)
+        self.stages_ = _stages(record)
+        self.terms_ = self._terms(record, rows, columns, mass)
+
+    def _cautions(self) -> tuple[str, ...]:
+        return self._caution
+
+    def _pool_rare_levels(self, rows: CalibrationRows, mass: Floats) -> None:
+        """Forget the names of rare levels where there are many; they share one effect."""
+        for k, variable in enumerate(rows.variables):
+            levels = self.schema_.levels[k]
+            if len(levels) <= MOST_RARE_LEVELS:
+                continue
+            codes = self.schema_.align(rows.variables, unseen=-2)[k]
+            held = codes >= 0
+            counts = np.bincount(codes[held], mass[held], minlength=len(levels))
+            largest_ones = np.argsort(-counts, kind="stable")[: LEVEL_COLUMNS - 1]
+            own = np.sort(largest_ones[counts[largest_ones] >= LEVEL_ROWS])
+            if len(levels) - len(own) > MOST_RARE_LEVELS:
+                self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in own))
+
+    def _n_levels(self) -> list[int]:
+        """Return the number of listed levels of each variable; at least 1 for a category."""
+        kinds = zip(self.schema_.levels, self.schema_.kinds, strict=True)
+        return [max(len(levels), kind == "levels") for levels, kind in kinds]
+
+    def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
+        """Return the variables that the model uses; levels that are not listed have the code −2."""
+        if self.preserve_ranking and rows.n_classes == 2:
+            self.schema_.align(rows.variables, unseen=-2)
+            return []
+        columns = self.schema_.align(rows.variables, unseen=-2)
+        for k, levels in enumerate(self.schema_.levels):
+            if self.schema_.kinds[k] == "levels" and self.schema_.pooled and self.schema_.pooled[k]:
+                columns[k] = np.where(columns[k] >= len(levels), -2, columns[k])
+        return columns
+
+    def _terms(
+        self, record: Record | ClassesRecord, rows: CalibrationRows, columns: list[AnyArray], mass: Floats
+    ) -> tuple[Term, ...]:
+        """Return what describes the fit of each variable."""
+        some = sample(hashed([*rows.p.reshape(len(rows), -1).T, *columns]), MEASURED_ROWS)
+        here, names, weight = [each[some] for each in columns], self.schema_.names, mass[some]
+        if isinstance(record, ClassesRecord):
+            return self._terms_of_classes(record, rows.p[some], here, weight)
+        model = self.model_
+        assert isinstance(model, LogisticModel)
+        z = model.bounded(rows.p[some])
+        eta = evaluate((model.logit_steps(score(1)),), rows.p[some], here, self._n_levels())[:, 0]
+        before = expit(eta)
+
+        def moved(taken: Floats) -> float:
+            return float(weight @ np.abs(before - expit(eta - taken)) / weight.sum())
+
+        fits, first = record.fits, record.first
+        left = 1.0 - model.tree_share
+        found: tuple[Term, ...] = ()
+        identity = winsorized(fits.score.design.score)
+        if fits.full is not None:
+            largest_fit = fits.paired if first.pairs.value and fits.paired else fits.full
+            share = left * first.variables.value
+            found = terms_of(largest_fit, model.full, share, names, identity, z, here, moved)
+        if not first.variables.value:
+            share = left * first.score.value
+            tables = fits.score.tables(fits.offset)
+            score_terms = terms_of(fits.score, tables, share, names, identity, z, here, moved)
+            found = (*score_terms, *(term for term in found if term.name != "score"))
+        return _sorted(found, names)
+
+    def _terms_of_classes(
+        self, record: ClassesRecord, p: Floats, columns: list[AnyArray], weight: Floats
+    ) -> tuple[Term, ...]:
+        model, names = self.model_, self.schema_.names
+        assert isinstance(model, ClassesModel)
+        if record.fitted is None:
+            return _sorted((), names)
+        log_q, certain, _ = model.first_steps(tuple(score(k) for k in range(p.shape[1])))
+        each = (*(log_q.item(k) for k in range(p.shape[1])), certain)
+        found = evaluate(each, p, columns, self._n_levels())
+        first, z = found[:, :-1], found[:, -1]
+        tables = record.fitted.tables(np.zeros(len(record.fitted.design.score.table)))
+        eta = tables.predictor(z, columns)[0]
+
+        def top(power: Floats) -> Floats:
+            logits = first * np.exp(np.clip(power, -5, 5))[:, None]
+            q = np.exp(logits - logits.max(axis=1, keepdims=True))
+            return np.asarray(1.0 / q.sum(axis=1))
+
+        before = top(eta)
+
+        def moved(taken: Floats) -> float:
+            return float(weight @ np.abs(before - top(eta - taken)) / weight.sum())
+
+        identity = np.zeros(len(tables.score.effect))
+        share = record.variables.value
+        return _sorted(
+            terms_of(record.fitted, tables, share, names, identity, z, columns, moved), names
+        )
+
+    @one_blas_thread()
+    def _answer(self, rows: CalibrationRows) -> Floats:
+        return evaluate(self._outputs, rows.p, self._columns(rows), self._n_levels())
+
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
+        if isinstance(self.model_, LogisticModel):
+            answer: tuple[Step, ...] = self.model_.steps(scores[1])
+        else:
+            answer = self.model_.steps(scores)
+        return _limited(answer, scores, self.max_shift)
+
+    @one_blas_thread()
+    def predict_interval(
+        self, p: object, X: object = None, *, level: float = 0.95
+    ) -> tuple[Floats, Floats]:
+        """Return intervals of the calibrated probabilities.
+
+        They are normal around the calibrated logit. Their variance is that of the additive model,
+        and what residuals of held-out rows show beyond it: jumps, which curves pass smoothly, and
+        interactions. With more classes they come from the posterior of the log-probability map and
+        of the power. They are intervals of the probability of an outcome, not of the outcome. With
+        `max_shift` they end where predictions must end.
+
+        Parameters
+        ----------
+        p, X
+            As for `predict_proba`.
+        level : float
+            The coverage of the intervals, on average over rows.
+
+        Returns
+        -------
+        low, high : ndarray of shape (n, K)
+        """
+        check_level(level)
+        rows = self._new_rows(p, X)
+        with consistent(self.read_from_file):
+            low, high = self._interval(rows, float(ndtri(0.5 + level / 2)))
+            if self.max_shift is None:
+                return low, high
+            before, answer = rows.columns(), self._answer(rows)
+            low = np.maximum(low, np.minimum(answer, before - self.max_shift))
+            high = np.minimum(high, np.maximum(answer, before + self.max_shift))
+            return np.minimum(low, answer), np.maximum(high, answer)
+
+    def _interval(self, rows: CalibrationRows, reach: float) -> tuple[Floats, Floats]:
+        columns, answer = self._columns(rows), self._answer(rows)
+        model = self.model_
+        if isinstance(model, ClassesModel):
+            error = reach * model.error(rows.p, columns, self._n_levels())
+            with np.errstate(divide="ignore"):
+                middle = logit(answer)
+            return expit(middle - error), expit(middle + error)
+        eta = model.bounded(rows.p)
+        if model.applied:
+            eta = evaluate((model.logit_steps(score(1)),), rows.p, columns, self._n_levels())[:, 0]
+        error = reach * model.error(rows.p, columns, eta)
+        low, high = model.probabilities(eta - error), model.probabilities(eta + error)
+        low, high = np.minimum(low, answer[:, 1]), np.maximum(high, answer[:, 1])
+        return np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])
+
+    @one_blas_thread()
+    def effects(self) -> Effects:
+        """Return the effect of each variable on the probability, as curves with bands.
+
+        With trees these show their mean effects; what trees do beyond that is not in any curve.
+        """
+        self._check_fitted()
+        model = self.model_
+        binary = isinstance(model, LogisticModel)
+        scale = "logit" if binary else "log inverse temperature"
+        tables = model.full
+        share = model.full_share if isinstance(model, LogisticModel) else model.varying_share
+        if tables is None or (self.preserve_ranking and binary):
+            return Effects(scale, (), self.terms_)
+        with consistent(self.read_from_file):
+            knots = tables.score.knots
+            scores = np.interp(SHOWN_SCORES, np.linspace(0, 1, len(knots)), knots)
+            of_trees: dict[int, Floats] = {}
+            tree_share = 0.0
+            if isinstance(model, LogisticModel) and model.of_trees:
+                of_trees = {
+                    table.variable: heights
+                    for table, heights in zip(tables.variables, model.of_trees, strict=True)
+                }
+                tree_share = model.tree_share
+            curves = curves_of(tables, self.schema_, share, scores, expit, of_trees, tree_share)
+        return Effects(scale, curves, self.terms_)
+
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
+        words = [_sentence(stage) for stage in self.stages_ if stage.name != "trees"]
+        if not self.schema_.names:
+            words.append("No variables.")
+        pairs = [term.name for term in self.terms_ if " × " in term.name and term.edf]
+        if pairs:
+            words.append(f"Pairs with a surface: {', '.join(pairs)}.")
+        trees = self.model_.trees
+        if trees is not None:
+            words.append(self._trees_sentence())
+        elif self.trees and self.schema_.names and (self.monotone or self.preserve_ranking):
+            option = "monotone" if self.monotone else "preserve_ranking"
+            words.append(f"No trees: {option}=True excludes them.")
+        inactive = [term for term in self.terms_ if not term.active]
+        weak = [term.name for term in inactive if term.evidence > ACTIVE_EVIDENCE]
+        off = [term.name for term in inactive if term.name not in weak]
+        if weak:
+            words.append(f"Some evidence, but too little to be applied: {', '.join(weak)}.")
+        if off:
+            words.append(f"Little or no evidence for: {', '.join(off)}.")
+        if str(self.judged_):
+            words.append(str(self.judged_))
+        table = [
+            {
+                "step": _step_of(term.name),
+                "along": term.name,
+                "moved": round(term.moved, 5),
+                "evidence": f"log Bayes factor {term.evidence:.1f}",
+            }
+            for term in self.terms_
+        ]
+        if trees is not None:
+            stage = next(each for each in self.stages_ if each.name == "trees")
+            gain = f"held-out gain {stage.gain:.4f} ± {stage.error:.4f}"
+            along = ", ".join(self._tree_names())
+            table.append({"step": "trees", "along": along, "moved": round(stage.moved, 5), "evidence": gain})
+        return " ".join(words), table
+
+    def _tree_names(self) -> list[str]:
+        trees = self.model_.trees
+        assert trees is not None
+        names = self.schema_.names
+        labels = [names[c.variable] if c.variable >= 0 else "score" for c in trees.cells]
+        best = np.argsort(-trees.used, kind="stable")
+        return list(dict.fromkeys(labels[k] for k in best if trees.used[k] >= LEAST_USED))[:NAMED]
+
+    def _trees_sentence(self) -> str:
+        stage = next(each for each in self.stages_ if each.name == "trees")
+        trees = self.model_.trees
+        assert trees is not None
+        number = trees.value.shape[0] * trees.value.shape[1]
+        return (
+            f"{number} trees, mostly along {', '.join(self._tree_names())}: "
+            f"{applied(stage.share)}; saves {stage.gain:.4f} ± {stage.error:.4f} of log-loss on "
+            "held-out rows. With trees inside, this is a second model to be validated as one; "
+            "trees=False leaves curves only."
+        )
+
+
+def _step_of(name: str) -> str:
+    return "score" if name == "score" else "pairs" if " × " in name else "variables"
+
+
+def _sentence(stage: Stage) -> str:
+    names = {
+        "score": "Score correction",
+        "classes": "Correction between classes",
+        "variables": "Variable correction",
+        "pairs": "Pairs",
+    }
+    if not stage.share:
+        return f"{names[stage.name]}: not applied."
+    return (
+        f"{names[stage.name]}: {applied(stage.share)}; saves {stage.gain:.4f} ± {stage.error:.4f} "
+        "of log-loss on held-out rows."
+    )
+
+
+def _stages(record: Record | ClassesRecord) -> tuple[Stage, ...]:
+    """Return how much of each correction is applied."""
+
+    def stage(name: str, share: Share, moved: float = 0.0) -> Stage:
+        return Stage(name, share.value, share.gain, share.error, moved)
+
+    if isinstance(record, ClassesRecord):
+        found = [stage("score", record.score), stage("classes", record.classes)]
+        if record.fitted is not None:
+            found.append(stage("variables", record.variables))
+    else:
+        first = record.first
+        found = [stage("score", first.score)]
+        if record.fits.full is not None:
+            found.append(stage("variables", first.variables))
+        if first.pairs.value and first.variables.value:
+            found.append(stage("pairs", first.pairs))
+    if record.trees.value:
+        found.append(stage("trees", record.trees, record.moved))
+    return tuple(found)
+
+
+def _sorted(terms: tuple[Term, ...], names: tuple[str, ...]) -> tuple[Term, ...]:
+    """Return terms, the one that changed probabilities most first; variables without one last."""
+    known = {term.name for term in terms}
+    rest = tuple(Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in known)
+    return tuple(sorted((*terms, *rest), key=lambda term: -term.moved))
+
+
+def _limited(
+    answer: tuple[Step, ...], scores: tuple[Step, ...], max_shift: float | None
+) -> tuple[Step, ...]:
+    """Return probabilities whose change is limited to `max_shift`."""
+    if max_shift is None:
+        return answer
+    if len(scores) == 2:
+        p = scores[1]
+        kept = elementwise(
+            "minimum", elementwise("maximum", answer[1], p - max_shift), p + max_shift
+        )
+        kept = kept.named("limited")
+        return 1.0 - kept, kept
+    before = join(scores)
+    change = (join(answer) - before).named("change")
+    most = clipped(largest(elementwise("abs", change)), 1e-300, np.inf).named("most")
+    share = where(less(max_shift, most), constant(max_shift) / most, 1.0)
+    found = before + change * share
+    return tuple(found.item(k) for k in range(len(scores)))
