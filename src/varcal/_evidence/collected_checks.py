@@ -70,9 +70,14 @@ def check_sound(plan: BinPlan, sums: Sums) -> Sums:
         table.shape for table in plan.tally().nothing().tables
     ]:
         raise ValueError("the number of buckets does not match the groups")
-    for table in sums.tables:
+    by_key: dict[tuple[int, bool], AnyArray] = {}
+    for wanted, table in zip(plan.wanted, sums.tables, strict=True):
         if int(table[0].sum()) != sums.n_rows:
             raise ValueError("a table does not contain all rows")
+        sides = table[[0, FIELDS.index("weight")]].sum(axis=-1)
+        first = by_key.setdefault((wanted.key, wanted.sided), sides)
+        if wanted.limit is None and not np.allclose(sides, first, rtol=1e-6):
+            raise ValueError("the tables of a class have different rows on its sides")
     return sums
 
 

@@ -76,8 +76,8 @@ def open_sink(
     if format == "parquet":
         from pyarrow import parquet  # noqa: PLC0415  slow to load
 
-        with parquet.ParquetWriter(path, schema) as parquet_file:
-            yield parquet_file.write_batch
+        with _written(parquet.ParquetWriter, path, schema) as parquet_file:
+            yield lambda batch: _written(parquet_file.write_batch, batch)
     elif format == "arrow":
         options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
         with pa.ipc.new_file(str(path), schema, options=options) as arrow_file:
@@ -94,6 +94,15 @@ def open_sink(
                 rows = csv.writer(file, delimiter=own.separator, lineterminator=own.newline)
                 rows.writerow(schema.names)
                 yield lambda batch: rows.writerows(_text_rows(batch, own.decimal))
+
+
+def _written(write: Callable[..., Any], *given: Any) -> Any:
+    """Call what writes Parquet; say that a column has a type or values that it cannot hold."""
+    try:
+        return write(*given)
+    except pa.ArrowException as error:
+        problem = f"the rows cannot be written as Parquet: {error}"
+        raise InputError(problem, "drop the column, or write Arrow", argument="out") from None
 
 
 def _check_names(names: Sequence[str], encoding: str) -> None:
