@@ -16,12 +16,10 @@ import internals
 import varcal as vc
 from simulate_bands import SHAPES as CURVES
 from simulate_bands import curve, draw, searched, true_gap_at
-from worlds import Scenario
+from worlds import VARIABLES, Scenario
 
 Figures = dict[str, float]
 
-#: Draws of a simulated law that stands for the truth.
-MANY_DRAWS = 10_000
 #: Shapes of the alternatives, with the VECE of each.
 ALTERNATIVES = {"tilt": 0.045, "hump": 0.045, "step": 0.045, "tail": 0.025, "sine": 0.045}
 BIN_OPTIONS = {"n_bins": 10, "binning": "quantile", "bins": None}
@@ -32,31 +30,25 @@ def percent(found: list[np.ndarray]) -> float:
     return 100 * float(np.mean([np.mean(one) for one in found]))
 
 
-@cache
-def coarse_and_fine(world: Scenario, n: int, seed: int) -> tuple:
-    """Return the sums of 60 replicates over 10 bins and over 200 cells."""
-    u, s, h, _ = world.draw(np.random.default_rng([seed, n]), 60, n)
-    fine, coarse = world.bins(u)
-    return tuple(
-        internals.ErrorSums.from_rows(index, s, h, n_bins=size)
-        for index, size in ((coarse, world.sizes[1]), (fine, world.sizes[0]))
+def rejected(worlds: list[tuple[Scenario, int]], many: int, seed: int) -> float:
+    """Return how often `estimate` rejects at 5 %, over worlds with their numbers of rows."""
+    return percent(
+        [
+            [vc.estimate(**rows).p_value < 0.05 for rows in world.samples(n, many, 1000 * seed + n)]
+            for world, n in worlds
+        ]
     )
 
 
 def calibration_tests(seed: int) -> Figures:
-    """Return type-I error and power at 5 %, from moments alone."""
+    """Return type-I error and power at 5 %."""
     null = [
         (Scenario(score, shape="flat"), n)
         for score in ("uniform", "beta(2,5)", "concentrated", "rare")
         for n in (200, 1000)
     ] + [(Scenario(shape="flat"), 20)]
     other = [(Scenario(shape=shape, vece=size), 800) for shape, size in ALTERNATIVES.items()]
-
-    def rejected(worlds: list[tuple[Scenario, int]]) -> float:
-        sums = [coarse_and_fine(world, n, seed) for world, n in worlds]
-        return percent([internals.calibration_test(*one) < 0.05 for one in sums])
-
-    return {"type-I": rejected(null), "power": rejected(other)}
+    return {"type-I": rejected(null, 60, seed), "power": rejected(other, 60, seed)}
 
 
 @cache
@@ -109,64 +101,11 @@ def cell_tests(seed: int) -> Figures:
     }
 
 
-@cache
-def sparse_rows(n: int, rate: float, extra: float, many: int, seed: int) -> list[tuple]:
-    """Return rows and sums of replicates with rare hits; `extra` is added in the last tenth."""
-    rng = np.random.default_rng([seed, n])
-    found = []
-    for _ in range(many):
-        u, s = rng.random(n), rng.beta(0.8, 0.8 * (1 / rate - 1), n)
-        h = rng.random(n) < s + extra * (u > 0.9)
-        coarse, fine = (10 * u).astype(int), (200 * u).astype(int)
-        sums = [
-            internals.ErrorSums.from_rows(index, s, h, n_bins=size)
-            for index, size in ((coarse, 10), (fine, 200))
-        ]
-        found.append((internals.ScoredRows(s, coarse, fine), *sums))
-    return found
-
-
-@cache
-def simulated_p(n: int, rate: float, extra: float, many: int, seed: int, which: int) -> float:
-    """Return the p-value of one of these replicates from many draws."""
-    rows, coarse, fine = sparse_rows(n, rate, extra, many, seed)[which]
-    null = internals.simulate(
-        rows,
-        internals.quadratic_forms(coarse, fine),
-        internals.draw_hits(rows.score, MANY_DRAWS, 10_000 + seed),
-    )
-    return float((1 + (null <= internals.calibration_test(coarse, fine)).sum()) / (1 + MANY_DRAWS))
-
-
 def sparse_tests(seed: int) -> Figures:
-    """Return type-I error and power with rare hits, and how far p-values are from exact ones."""
-
-    def p_values(n: int, rate: float, extra: float, many: int) -> np.ndarray:
-        found = sparse_rows(n, rate, extra, many, seed)
-        # As `rows_behind` does.
-        few = n <= internals.MOST_ROWS
-        return np.array(
-            [
-                float(internals.calibration_test(coarse, fine, rows=rows if few else None, seed=k))
-                for k, (rows, coarse, fine) in enumerate(found)
-            ]
-        )
-
-    null = [(300, 0.02, 50), (1500, 0.02, 50), (3500, 0.02, 50), (8000, 0.003, 25)]
-    rejected = [p_values(n, rate, 0.0, many) < 0.05 for n, rate, many in null]
-    rejected.append(p_values(15_000, 0.0015, 0.0, 25) < 0.05)
-    found, apart = [], []
-    for other in ((800, 0.02, 0.04, 10), (2500, 0.02, 0.02, 10)):
-        p = p_values(*other)
-        exact = np.array([simulated_p(*other, seed, which) for which in range(len(p))])
-        sure = exact > 20 / MANY_DRAWS
-        found.append(p < 0.05)
-        apart.extend(np.abs(np.log10(p / exact))[sure])
-    return {
-        "type-I": percent(rejected),
-        "power": percent(found),
-        "error of lg p": float(np.mean(apart)),
-    }
+    """Return type-I error and power with rare hits, also in a bin of a few rows."""
+    null = [(Scenario("rare", variable, "flat"), n) for variable in VARIABLES for n in (300, 3000)]
+    other = [(Scenario("rare", shape="tail", vece=0.005), n) for n in (800, 2500)]
+    return {"type-I": rejected(null, 25, seed), "power": rejected(other, 25, seed)}
 
 
 @cache
@@ -234,18 +173,13 @@ def detectable(seed: int) -> Figures:
     found = []
     for n in (1000, 4000):
         rng = np.random.default_rng([seed, n])
-        u, s, draws = rng.random((100, n)), rng.uniform(0.2, 0.8, (100, n)), rng.random((100, n))
-        coarse, fine = (10 * u).astype(int), (200 * u).astype(int)
-
-        def sums(index: np.ndarray, size: int, h: np.ndarray, s: np.ndarray = s) -> Any:
-            return internals.ErrorSums.from_rows(index, s, h, n_bins=size)
-
-        size = internals.minimum_detectable(
-            internals.GapLaw.from_cells(sums(coarse, 10, draws < s))
-        )[:, None]
-        h = draws < s + size * (2 * (coarse % 2) - 1)
-        found.append(internals.calibration_test(sums(coarse, 10, h), sums(fine, 200, h)) < 0.05)
-    return {"power": percent(found)}
+        for _ in range(50):
+            u, s, draws = rng.random(n), rng.uniform(0.2, 0.8, n), rng.random(n)
+            rows = {"v": u, "event": "positive", "bins": np.linspace(0, 1, 11)}
+            size = vc.estimate(draws < s, s, **rows).detectable
+            sign = 2 * ((10 * u).astype(int) % 2) - 1
+            found.append(vc.estimate(draws < s + size * sign, s, **rows).p_value < 0.05)
+    return {"power": percent([found])}
 
 
 @cache
@@ -276,7 +210,9 @@ def clusters(seed: int) -> Figures:
         return percent(
             [
                 [
-                    internals.cluster_test(one.coarse, one.fine, np.ones(one.fine.bins.size, bool))
+                    internals.cluster_test(
+                        [one.coarse], [one.fine], np.ones(one.fine.bins.size, bool)
+                    )
                     < 0.05
                     for one in clustered(many, rows, tilt, replicates, seed)
                 ]
@@ -332,7 +268,7 @@ def fine_cells(seed: int) -> Figures:
         found = internals.profile(
             predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=internals.N_FINE
         )
-        lg_p.append(np.log10(internals.profile_test(found, None, grouped=False)))
+        lg_p.append(np.log10(internals.profile_test(found).p_value))
         bands = internals.curve_bands(found.cells())
         truth = 0.04 * np.sin(6 * bands.x)
         covered.append(bool(np.all((bands.low <= truth) & (truth <= bands.high))))

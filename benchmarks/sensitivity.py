@@ -449,17 +449,18 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "calibrators._variable._lookup.tables:TABLE_ERROR,RANK_KNOTS",
     ),
     "test": (
-        "_inference.quadratic_forms:PRIOR,LEAST_VARIANCE",
+        "_inference.calibration_test:TRENDS,BINS,FINER,OVERALL",
+        "_inference.quadratic_forms:LEAST_VARIANCE",
         "_inference.multiplicity:MOST_P",
     ),
     "test of cells": ("_audit.judge:SHARED", "_inference.quadratic_forms:MODEL_ROWS"),
     "sparse outcomes": (
-        "_inference.calibration_test:SIMULATE_BELOW",
-        "_inference.simulated_null:SPARSE_VARIANCE,SIMULATION_BUDGET,FEWEST_DRAWS,MOST_DRAWS",
-        "_inference.simulated_null:FEWEST_EXCEEDANCES,TAIL_SHARE,SAME_STATISTIC",
-        "_evidence.profile:MOST_ROWS",
+        "_inference.calibration_test:SPARSE,SPARSE_EVENTS",
+        "_inference.normal_scores:LEAST_EVENTS,DENSE_EVENTS",
     ),
     "interval": (
+        "_inference.calibration_test:WITHIN",
+        "_inference.finer_cells:CELLS_PER_ROOT",
         "_inference.debias:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
         "_inference.gap_law:NEVER_FOLDS",
         "_binning.stats:PRIOR_ROWS",

@@ -31,7 +31,7 @@ TRENDS, BINS, FINER, SPARSE, OVERALL = 2.0, 1.2, 0.8, 0.6, 0.2
 #: A bin with a smaller variance, in events, is sparse.
 SPARSE_EVENTS = 5.0
 #: The level at which the gap changes within bins, so that finer cells measure the error.
-WITHIN = 0.1
+WITHIN = 0.02
 #: With a constant gap, the gap of a side counts as if this many rows without a gap were added.
 PRIOR_ROWS = 5.0
 
@@ -105,8 +105,8 @@ def calibration_test(
     if constant:  # a row with most of the weight counts as one row
         counted = bins.effective_rows
         gap[:, 0] = ratio_or_zero((counted * bins.gap).sum(-1), counted.sum(-1) + PRIOR_ROWS)
-    sums = _normal(bins, gap, constant)
-    over_bins = _over_cells(bins, sums, constant)
+    normal = _normal(bins, gap, constant)
+    over_bins = _over_cells(bins, normal, constant)
     found = [(over_bins, BINS + FINER)]
     finer = None
     if placed is not None:
@@ -121,7 +121,7 @@ def calibration_test(
             finer = None
     sparse = _sparse(bins)
     if sparse.any() and not sparse[bins.n.sum(0) > 0].all():
-        found.append((_over_cells(bins, sums, constant, sparse), SPARSE))
+        found.append((_over_cells(bins, normal, constant, sparse), SPARSE))
     if not constant:
         ones = np.ones((bins.n.shape[-1], 1))
         found.append(

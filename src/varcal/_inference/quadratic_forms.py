@@ -83,12 +83,22 @@ def form_of(columns: Floats, scale: Floats, v: Floats, third: Floats, fourth: Fl
 
 
 def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
-    """Return columns of the same span that are orthonormal under weights; dependent ones drop."""
-    norm = np.sqrt((columns**2 * weight[:, None]).sum(0))
-    columns = columns[:, norm > 0] / norm[norm > 0]
-    size, turn = np.linalg.eigh(columns.T @ (weight[:, None] * columns))
-    keep = size > DEPENDENT * max(size.max(initial=0.0), 1.0)
-    return np.asarray(columns @ (turn[:, keep] / np.sqrt(size[keep])))
+    """Return columns of the same span, orthonormal under weights, by the method of Gram–Schmidt.
+
+    One after the other, so that rounding errors do not turn them; dependent ones drop.
+    """
+    root = np.sqrt(weight)[:, None]
+    given = (root * columns).T
+    found = np.zeros_like(given)
+    many = 0
+    for column in given:
+        size = column @ column
+        for _ in range(2):
+            column = column - (found[:many] @ column) @ found[:many]
+        if column @ column > DEPENDENT * size > 0:
+            found[many] = column / np.sqrt(column @ column)
+            many += 1
+    return ratio_or_zero(found[:many].T, root)
 
 
 def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
