@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+from scipy.stats import cauchy, chi2, norm
 
 import varcal as vc
 from cases import audits
@@ -296,6 +297,58 @@ def test_changes_since_last_month(rng):
         after.since(audits.found())
     with pytest.raises(InputError, match="previous is a dict"):
         after.since({})
+
+
+def test_a_change_in_one_place_is_found(rng):
+    """12 points in one of three parts of the day, of which the uneven error shows less."""
+
+    def month(n, gap, **more):
+        part, s = rng.choice(["morning", "noon", "evening"], n), rng.beta(2, 4, n)
+        wrong = rng.random(n) < s - gap * (part == "evening")
+        return quick(wrong, s, {"part": part, "distance": rng.exponential(800, n)}, **more)
+
+    before = month(6000, 0.0)
+    found = [month(2000, 0.12).since(before).to_frame().set_index("variable") for _ in range(10)]
+    worse = [one.loc["part"] for one in found if one.loc["part", "verdict"] == "worse"]
+    assert len(worse) >= 9 and sum(one["place"].startswith("evening") for one in worse) >= 7
+    other = [one.loc["distance", "verdict"] for one in found]
+    assert other.count("no clear change") >= 8  # at most 2.5 % are flagged on average
+
+
+def test_cells_are_compared_if_they_are_the_same(rng):
+    def month(shift, **more):
+        v, s = rng.random(3000) + shift, rng.uniform(0.3, 0.7, 3000)
+        return quick(rng.random(3000) < s, s, {"v": v}, **more)
+
+    def p_value(now, before):
+        return now.since(before).columns["p_adjusted"][0]
+
+    first, again, later = month(0.0), month(0.0), month(0.5)
+    groups = rng.integers(0, 300, 3000)
+    grouped = month(0.0, groups=groups)
+    by_cells = chi2_of(first, again)
+    assert p_value(again, first) == pytest.approx(by_cells)
+    assert p_value(later, first) != p_value(again, first)
+    assert p_value(grouped, first) > 0.05
+
+
+def chi2_of(before, after):
+    """Return the p-value of the joint test by hand, for scores on both sides."""
+    angles = []
+    tables = [pd.DataFrame(one.row("v").table.columns) for one in (before, after)]
+    for sides in (["all"], sorted(set(tables[0]["side"]) - {"all"})):
+        total = free = 0
+        for side in sides:
+            old, new = (one[one["side"] == side].reset_index() for one in tables)
+            variance = sum(
+                ((one.gap_high - one.gap_low) / 2 / norm.ppf(0.975)) ** 2 for one in (old, new)
+            )
+            change = new.gap - old.gap
+            centre = np.average(change, weights=1 / variance)
+            total += ((change - centre) ** 2 / variance).sum()
+            free += len(change) - 1
+        angles.append(np.tan((0.5 - chi2.sf(total, free)) * np.pi))
+    return cauchy.sf(np.mean(angles))
 
 
 def test_groups_widen_intervals(rng):

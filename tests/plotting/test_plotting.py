@@ -344,8 +344,8 @@ def test_an_estimate_shows_its_plug_in_and_noise(tilt, ax):
 def test_slices_are_rows_with_says_and_happens():
     age = Condition("age", "numeric", low=36.0)
     sex = Condition("<i>sex", "levels", levels=("f",))
-    low = (500, 0.05, 500.0, 0.31, 0.48, -0.17, -0.2, -0.12, 0.01, -0.1, 1)
-    high = (500, 0.05, 500.0, 0.5, 0.4, 0.1, 0.05, 0.12, 0.02, 0.1, 1)
+    low = (500, 0.05, 500.0, 0.31, 0.48, -0.17, -0.16, -0.2, -0.12, 0.01, -0.1, 1)
+    high = (500, 0.05, 500.0, 0.5, 0.4, 0.1, 0.09, 0.05, 0.12, 0.02, 0.1, 1)
     both = (Slice((age, sex), "probability", *low), Slice((age,), "probability", *high))
     found = Slices(0.01, both, 10_000, 10_000, 0, 2, 99, 3, None, 0.95, 0)
     ax = found.plot()
@@ -353,7 +353,7 @@ def test_slices_are_rows_with_says_and_happens():
     labels = [one.get_text().replace("\n", " ") for one in ax.get_yticklabels()]
     assert labels == [one.rule for one in found]
     shown = " ".join(texts(ax))
-    assert "▼ too low by 17.0 (12.0 to 20.0)\n500 rows" in shown and "says" in shown
+    assert "▼ too low by 16.0 (12.0 to 20.0)\n500 rows" in shown and "says" in shown
     empty = replace(found, slices=()).plot()
     assert "No slice" in empty.get_title(loc="left") and empty.get_legend() is None
 

@@ -327,6 +327,10 @@ def _notes(
     if gaps:
         shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
         notes.append(f"Missing values of {shown} are in a bin of their own.")
+    if evidence.parts:
+        shown = ", ".join(evidence.parts[:MOST_NAMES])
+        shown += " …" if len(evidence.parts) > MOST_NAMES else ""
+        notes.append(f"Parts of dates are variables of their own: {shown}.")
     if sampled:
         notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
     return (*notes, *evidence.date_notes())

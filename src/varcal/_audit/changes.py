@@ -22,7 +22,7 @@ from varcal._text.tables import text_table
 #: Cells with fewer rows in one of the audits are not compared.
 LEAST_ROWS = 10
 #: Bins of numbers are compared if their edges differ by at most this part of their width.
-MOST_APART = 0.25
+MOST_APART = 0.5
 #: Smaller p-values count as this.
 TINY = 1e-15
 

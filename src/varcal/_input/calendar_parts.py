@@ -16,7 +16,7 @@ from varcal._arrays import Floats
 from varcal._input.variables import Variable, present_levels
 from varcal._text.edges import on_clock
 
-_DAY = 86_400.0
+_DAY, _QUARTER = 86_400.0, 900.0
 #: The parts, and the seconds after which each comes back.
 CYCLES = {"hour": _DAY, "weekday": 7 * _DAY, "month": 365.25 * _DAY}
 #: A part is a variable of its own if the dates cover this many cycles; in fewer, it is the date.
@@ -81,8 +81,8 @@ def part_values(seconds: Floats, part: CalendarPart) -> Floats:
     known = np.isfinite(seconds)
     local = np.where(known, seconds, 0.0)
     if zone:
-        hours, of_row = np.unique(np.floor(local / 3600), return_inverse=True)
-        local = local + np.array([_offset(zone, hour) for hour in hours.tolist()])[of_row.ravel()]
+        quarters, of_row = np.unique(np.floor(local / _QUARTER), return_inverse=True)
+        local = local + np.array([_offset(zone, one) for one in quarters.tolist()])[of_row.ravel()]
     day = np.floor(local / _DAY)
     if kind == "hour":
         found = np.floor((local - day * _DAY) / 3600)
@@ -94,9 +94,13 @@ def part_values(seconds: Floats, part: CalendarPart) -> Floats:
 
 
 @lru_cache(maxsize=1 << 16)
-def _offset(zone: str, hour: float) -> float:
-    """Return the seconds by which a clock differs from UTC; it changes at most once in an hour."""
-    return on_clock(3600 * hour, zone) - 3600 * hour
+def _offset(zone: str, quarter: float) -> float:
+    """Return the seconds by which a clock differs from UTC; clocks change at quarters of an hour.
+
+    >>> _offset("America/St_Johns", 0.0) / 3600
+    -3.5
+    """
+    return on_clock(_QUARTER * quarter, zone) - _QUARTER * quarter
 
 
 def part_variable(dates: Variable, part: CalendarPart) -> Variable:

@@ -359,7 +359,7 @@ def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
     """Return the columns of the table that is shown; what it is about only if there are several."""
     named = {one.claim for one in slices} != {RISK}
     return {
-        "shrunk gap": [signed(one.shrunk) for one in slices],
+        "shrunk": [signed(one.shrunk) for one in slices],
         "interval": [interval(one.low, one.high) for one in slices],
         "rows": [one.rows for one in slices],
         "says": [percent(one.predicted) for one in slices],
