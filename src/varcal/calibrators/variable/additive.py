@@ -39,7 +39,7 @@ from varcal.calibrators.variable.reml import Fit, Loss, fit_blocks, refit_on_all
 
 #: Columns of the model at most, and those that are kept free for each variable: those with the
 #: least evidence shrink to a line, or are left out. That bounds the time by rows × columns.
-MOST_COLUMNS, NARROW = 256, 2
+MOST_COLUMNS, NARROW, MOST_NARROW = 256, 2, 60
 #: The most levels of a category whose effect varies with the score, or that enters a pair.
 FEW_LEVELS = 12
 #: Variables whose pairs are tried, on so many rows; pairs with a surface of their own at most, and
@@ -191,16 +191,20 @@ def screened(
             _score_test(own[:, each.block(name)], residual, weight) for name, _ in each.parts
         )
     ranked = sorted(design.variables, key=lambda one: (-tests[one.variable], one.variable))
-    room = MOST_COLUMNS - design.score.table.shape[1] - NARROW * len(ranked)
-    kept = []
-    for each in ranked:
-        # Columns that must make room for others shrink to a line before they go.
-        for columns_of in (each, each.narrow(NARROW)):
-            width = columns_of.table.shape[1] + design._varying_width(columns_of)
-            if width and width <= room + NARROW:
-                kept.append(columns_of)
-                room -= width - NARROW
-                break
+    room = MOST_COLUMNS - design.score.table.shape[1]
+    # A line for each comes first, then all columns of those with the most evidence.
+    slim = {each.variable: each.narrow(NARROW) for each in ranked[:MOST_NARROW]}
+
+    def width(one: Columns) -> int:
+        return one.table.shape[1] + design._varying_width(one) if one.parts else 0
+
+    room -= sum(map(width, slim.values()))
+    for each in ranked[:MOST_NARROW]:
+        more = width(each) - width(slim[each.variable])
+        if more <= room:
+            room -= more
+            slim[each.variable] = each
+    kept = [each for each in slim.values() if each.parts]
     kept = sorted(kept, key=lambda one: one.variable)
     return replace(design, variables=tuple(kept)), tests
 
