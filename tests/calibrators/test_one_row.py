@@ -7,8 +7,6 @@ import pytest
 
 from cases.calibrators import ALL, binary, every, fitted, many
 from varcal._input import frames
-from varcal.calibrators import VariableCalibrator
-from varcal.calibrators._variable._lookup import lookup
 
 WITH_VARIABLES = [calibrator for calibrator in ALL if calibrator._uses_variables]
 
@@ -20,15 +18,9 @@ def long_way(monkeypatch):
     def call(function, *args):
         with monkeypatch.context() as patch:
             patch.setattr(frames, "PLAIN_TYPES", frozenset())
-            patch.setattr(lookup, "one_row", _block_of_one)
             return outcome(function, *args)
 
     return call
-
-
-def _block_of_one(tables, z, columns):
-    eta, variance = tables._block(z, columns)
-    return eta, variance.astype(np.float64)
 
 
 def outcome(function, *args):
@@ -110,20 +102,6 @@ def test_levels_give_the_same_bits(calibrator, long_way):
             )
 
 
-def test_pairs_give_the_same_bits(long_way):
-    rng = np.random.default_rng(1)
-    v, p = rng.normal(size=(3000, 3)), rng.uniform(0.05, 0.95, 3000)
-    y = rng.random(3000) < np.clip(p + 0.25 * np.sign(v[:, 0] * v[:, 1]), 0.01, 0.99)
-    model = VariableCalibrator().fit(p, y, v)
-    assert model.model_.full.lookup.pairs
-    for k in range(30):
-        row = rng.normal(size=(1, 3)) * rng.choice([0.1, 1, 10])
-        score = rng.random(1)
-        assert outcome(model.predict_proba, score, row) == long_way(
-            model.predict_proba, score, row
-        ), k
-
-
 HOSTILE_SCORES = [
     None,
     0.3,
@@ -192,14 +170,3 @@ def test_hostile_inputs_get_the_same_answer_or_error(calibrator, long_way):
         assert found == long_way(model.predict_proba, p, v), (shown(p), shown(v))
         refused += isinstance(found[0], type)
     assert refused > len(pairs) / 3
-
-
-@pytest.mark.parametrize("setting", ["monotone", "preserve_ranking"])
-def test_monotone_curves_without_variables_are_made_once(setting):
-    p, y, _ = binary()
-    model = VariableCalibrator(**{setting: True}).fit(p, y).model_
-    grid = model._grid
-    curve = np.column_stack([model._mixture(np.full(25, at), []) for at in grid])
-    curve = np.maximum.accumulate(curve - model.tilt * grid, axis=1)
-    assert (curve == model._score_curve).all()
-    assert (np.diff(model.log_odds(np.linspace(0, 1, 25), [])) >= 0).all()

@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss
 from varcal import VariableCalibratedClassifier, VariableCalibrator
-from varcal.calibrators._variable.folds import RowKeys, make_folds
+from varcal.calibrators.variable.dependence import hashed, make_folds
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -70,8 +70,7 @@ def test_many_classes_and_weights():
 def test_with_groups_a_held_out_group_does_not_fit():
     rng = np.random.default_rng(0)
     p, time, groups = rng.random(400), rng.random(400), rng.integers(0, 30, 400)
-    keys = RowKeys.of(p, (p > 0.5).astype(int), None, p, [])
-    folds = make_folds(keys, groups=groups, time=time)
+    folds = make_folds(hashed([p]), (p > 0.5).astype(int), np.ones(400), groups, time)
     for train, held in folds.splits():
         assert time[train].max() < time[held].min()
         assert not np.isin(groups[train], groups[held]).any()

@@ -7,7 +7,7 @@ import pytest
 from scipy.special import expit
 
 from varcal import VariableCalibrator
-from varcal.calibrators._variable._lookup import lookup
+from varcal.calibrators import evaluate
 
 
 def rows_with_pairs(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -21,7 +21,6 @@ def rows_with_pairs(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarr
 def test_monotone_never_falls_not_even_by_rounding(seed, n):
     p, y, v = rows_with_pairs(seed, n)
     fit = VariableCalibrator(monotone=True).fit(p, y, v)
-    assert n < 1000 or fit.model_.full.lookup.pairs
     near = p[:100]
     score = np.sort(np.concatenate([np.linspace(0, 1, 501), near, np.nextafter(near, 1.0)]))
     rng = np.random.default_rng(5)
@@ -37,8 +36,8 @@ def test_monotone_never_falls_not_even_by_rounding(seed, n):
 def test_equal_rows_get_equal_answers_wherever_they_are(monkeypatch):
     p, y, v = rows_with_pairs(2, 1500)
     fit = VariableCalibrator().fit(p, y, v)
-    assert fit.model_.full.lookup.pairs
-    monkeypatch.setattr(lookup, "BLOCK", 100)
+    assert fit.model_.first.products
+    monkeypatch.setattr(evaluate, "BLOCK", 100)
     for n in (101, 257, 999):
         q = fit.predict_proba(np.full(n, 0.3), np.tile(v[0], (n, 1)))
         assert np.unique(q, axis=0).shape == (1, 2)

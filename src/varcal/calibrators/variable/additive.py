@@ -37,18 +37,16 @@ from varcal.calibrators.variable.reml import Fit, Loss, fit_blocks, refit_on_all
 
 # Tuned constants.
 
-#: Columns of the model at most: variables with the least evidence beyond it are left out, which
-#: bounds the time of a fit by rows × columns.
-MOST_COLUMNS = 256
+#: Columns of the model at most, and those that are kept free for each variable: those with the
+#: least evidence shrink to a line, or are left out. That bounds the time by rows × columns.
+MOST_COLUMNS, NARROW, MOST_NARROW = 256, 2, 60
 #: The most levels of a category whose effect varies with the score, or that enters a pair.
 FEW_LEVELS = 12
 #: Variables whose pairs are tried, on so many rows; pairs with a surface of their own at most, and
 #: the score test (in standard deviations) from which one has: with less, noise had surfaces.
-PAIR_VARIABLES, PAIR_TEST_ROWS, MOST_PAIRS, PAIR_SCORE = 16, 5_000, 3, 4.0
-#: Weaker pairs, which share one penalty: on tables with many weak pairs no single one is certain.
-SHARED_PAIRS, SHARED_SCORE = 12, 1.0
-#: Curve columns of each variable in the test of a pair, in its surface, and in a shared one.
-TEST_CURVES, SURFACE_CURVES, SHARED_CURVES = 2, 5, 1
+PAIR_VARIABLES, PAIR_TEST_ROWS, MOST_PAIRS, PAIR_SCORE = 20, 5_000, 8, 4.0
+#: Curve columns of each variable in the test of a pair, and in its surface.
+TEST_CURVES, SURFACE_CURVES = 2, 5
 
 #: Rows whose columns are computed at once.
 CHUNK = 20_000
@@ -70,15 +68,12 @@ class Design:
         Whether effects may vary with the score.
     pairs : tuple of (int, int)
         Variables that have a surface of their own; −1 is the score.
-    shared : tuple of (int, int)
-        Variables that have a coarse surface, all of them under one penalty.
     """
 
     score: Columns
     variables: tuple[Columns, ...] = ()
     varying: bool = False
     pairs: tuple[tuple[int, int], ...] = ()
-    shared: tuple[tuple[int, int], ...] = ()
 
     @classmethod
     def of(
@@ -110,7 +105,7 @@ class Design:
     def without(self, some: set[int]) -> Design:
         """Return the design without some variables."""
         kept = tuple(each for each in self.variables if each.variable not in some)
-        return replace(self, variables=kept, pairs=(), shared=())
+        return replace(self, variables=kept, pairs=())
 
     def blocks(self) -> list[tuple[str, tuple[int, ...], int]]:
         """Return the name, the variables and the width of each block of columns."""
@@ -120,16 +115,10 @@ class Design:
             varying = self._varying_width(each)
             if varying:
                 found.append(("varying", (each.variable,), varying))
-        for name, (j, k), curves in self.surfaces():
-            width = _pair_table(self.by_variable(j), curves).shape[1]
-            width *= _pair_table(self.by_variable(k), curves).shape[1]
-            found.append((name, (j, k), width))
+        for j, k in self.pairs:
+            widths = [_pair_table(self.by_variable(v), SURFACE_CURVES).shape[1] for v in (j, k)]
+            found.append(("surface", (j, k), widths[0] * widths[1]))
         return found
-
-    def surfaces(self) -> list[tuple[str, tuple[int, int], int]]:
-        """Return the kind, the variables and the number of curve columns of each surface."""
-        own = [("surface", pair, SURFACE_CURVES) for pair in self.pairs]
-        return own + [("shared", pair, SHARED_CURVES) for pair in self.shared]
 
     def _varying_width(self, each: Columns) -> int:
         """Return how many columns, the first ones, enter multiplied by the score as well."""
@@ -141,9 +130,8 @@ class Design:
 
     def groups(self) -> Ints:
         """Return the penalized block of each column, −1 for the intercept."""
-        names, _, widths = zip(*self.blocks(), strict=True)
-        first = len(names) - len(self.shared)
-        return np.repeat(np.minimum(np.arange(len(names)), first) - 1, widths)
+        widths = [width for *_, width in self.blocks()]
+        return np.repeat(np.arange(len(widths)) - 1, widths)
 
     def matrix(self, z: Floats, columns: list[AnyArray]) -> Floats:
         """Return the columns of rows."""
@@ -157,8 +145,8 @@ class Design:
             varying = self._varying_width(each)
             if varying:
                 found.append(unit * own[:, :varying])
-        for _, pair, curves in self.surfaces():
-            a, b = (at[v][:, _pair_columns(self.by_variable(v), curves)] for v in pair)
+        for pair in self.pairs:
+            a, b = (at[v][:, _pair_columns(self.by_variable(v), SURFACE_CURVES)] for v in pair)
             found.append((a[:, :, None] * b[:, None, :]).reshape(len(z), -1))
         return np.hstack(found)
 
@@ -202,20 +190,30 @@ def screened(
         tests[each.variable] = max(
             _score_test(own[:, each.block(name)], residual, weight) for name, _ in each.parts
         )
+    ranked = sorted(design.variables, key=lambda one: (-tests[one.variable], one.variable))
     room = MOST_COLUMNS - design.score.table.shape[1]
-    kept = set()
-    for each in sorted(design.variables, key=lambda one: (-tests[one.variable], one.variable)):
-        room -= each.table.shape[1] + design._varying_width(each)
-        if room < 0:
-            break
-        kept.add(each.variable)
-    return design.without(set(tests) - kept), tests
+    # A line for each comes first, then all columns of those with the most evidence.
+    slim = {each.variable: each.narrow(NARROW) for each in ranked[:MOST_NARROW]}
+
+    def width(one: Columns) -> int:
+        return one.table.shape[1] + design._varying_width(one) if one.parts else 0
+
+    room -= sum(map(width, slim.values()))
+    for each in ranked[:MOST_NARROW]:
+        more = width(each) - width(slim[each.variable])
+        if more <= room:
+            room -= more
+            slim[each.variable] = each
+    kept = [each for each in slim.values() if each.parts]
+    kept = sorted(kept, key=lambda one: one.variable)
+    return replace(design, variables=tuple(kept)), tests
 
 
 def with_pairs(
     design: Design,
     tests: dict[int, float],
     X: Floats,
+    mass: Floats,
     residual: Floats,
     weight: Floats,
 ) -> Design:
@@ -228,7 +226,9 @@ def with_pairs(
         if variables[0] not in begins:
             begins[variables[0]] = at
         at += width
-    most = PAIR_TEST_ROWS  # rows are in the order of a hash, so that the first are a sample
+    # Rows are in the order of a hash, so that the first are a sample.
+    most = int(np.searchsorted(np.cumsum(mass), PAIR_TEST_ROWS * (1 - 1e-12))) + 1
+    own_weight = weight[:most]
     parts = {
         each.variable: X[:most, begins[each.variable] + _pair_columns(each, TEST_CURVES)]
         for each in some
@@ -240,13 +240,11 @@ def with_pairs(
             if not a.shape[1] or not b.shape[1]:
                 continue
             B = (a[:, :, None] * b[:, None, :]).reshape(len(a), -1)
-            test = _score_test(B - B.mean(axis=0), residual[:most], weight[:most])
-            if test > SHARED_SCORE:
+            B -= own_weight @ B / own_weight.sum()
+            test = _score_test(B, residual[:most], own_weight)
+            if test > PAIR_SCORE:
                 found.append((-test, (one.variable, other.variable)))
-    ranked = sorted(found)
-    own = [pair for test, pair in ranked[:MOST_PAIRS] if -test > PAIR_SCORE]
-    rest = [pair for _, pair in ranked if pair not in own]
-    return replace(design, pairs=tuple(own), shared=tuple(rest[:SHARED_PAIRS]))
+    return replace(design, pairs=tuple(pair for _, pair in sorted(found)[:MOST_PAIRS]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -470,9 +468,8 @@ class Fitted:
         effects: dict[int, list[Floats]] = {}
         products, where_in = [], {}
         for name, variables, own in self.blocks():
-            if name in ("surface", "shared"):
-                curves = SURFACE_CURVES if name == "surface" else SHARED_CURVES
-                tables = [_pair_table(design.by_variable(k), curves) for k in variables]
+            if name == "surface":
+                tables = [_pair_table(design.by_variable(k), SURFACE_CURVES) for k in variables]
                 B = beta[own].reshape(tables[0].shape[1], tables[1].shape[1])
                 U, size, W = np.linalg.svd(B, full_matrices=False)
                 kept = size > SURFACE_ROUNDING * max(float(size.max(initial=0.0)), 1e-12)

@@ -98,6 +98,16 @@ class Columns:
             begin += width
         return slice(0, 0)
 
+    def narrow(self, most: int) -> Columns:
+        """Return the first blocks, as many as are not wider together."""
+        kept, width = [], 0
+        for name, size in self.parts:
+            if width + size > most:
+                break
+            kept.append((name, size))
+            width += size
+        return Columns(self.variable, self.knots, self.table[:, :width], tuple(kept))
+
 
 def heights_at(knots: Floats, heights: Floats, values: AnyArray) -> Floats:
     """Return the heights of a table at values: numbers, or codes of levels."""

@@ -480,23 +480,23 @@ class Judgement:
         """Return a sentence; nothing for random rows.
 
         >>> print(Judgement("time", n_units=5))
-        Judged forward in time: on 5 periods, by models of earlier rows.
+        Shrinkage was judged forward in time: on 5 periods, by models of earlier rows.
         >>> print(Judgement("blocks", "month × day", 365, 0.021))
-        Judged on held-out blocks of month × day (365), whose rows are correlated.
+        Shrinkage was judged on held-out blocks of month × day (365), whose rows are correlated.
         """
         if self.how == "random":
             return ""
         if self.how.startswith("time"):
             groups = ", and on other groups" if self.how == "time and groups" else ""
             return (
-                f"Judged forward in time: on {count(self.n_units, 'period')}, by models of "
+                f"Shrinkage was judged forward in time: on {count(self.n_units, 'period')}, by models of "
                 f"earlier rows{groups}."
             )
         if self.how == "groups":
-            return f"Judged on held-out groups ({self.n_units:,})."
+            return f"Shrinkage was judged on held-out groups ({self.n_units:,})."
         of = f" of {self.of}" if self.of else ""
         shared = ", whose rows are correlated" if self.worth else ""
-        return f"Judged on held-out blocks{of} ({self.n_units:,}){shared}."
+        return f"Shrinkage was judged on held-out blocks{of} ({self.n_units:,}){shared}."
 
     def caution(self) -> str:
         """Return a warning about blocks that the fit has found."""

@@ -25,11 +25,16 @@ PENALTY_DOUBT = 1.2
 CELL_ROWS, MOST_CELLS = 40.0, 32
 #: The standard errors that are taken off what residuals show.
 DOUBT = 0.6
+#: The multiple of its variance that is taken off the squared sum of a single cell.
+LOCAL_DOUBT = 3.0
 #: Variables whose pairs and triples are looked at, and rows (by their working weight) per cell.
 LOOKED_AT, CELL_WEIGHT = 4, 0.6
 #: What cells of several variables show is multiplied by this: where the truth was known they showed
 #: between 36 and 65 % of the mean square of strong interactions, which change within cells.
-UNSEEN = 2.0
+UNSEEN = 3.5
+#: The standard errors that are taken off it, with trees and without: where trees are applied, the
+#: truth is not smooth.
+TREES_DOUBT, CURVES_DOUBT = 1.0, 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,11 +63,12 @@ class Errors:
         self, posterior: Floats, eta: Floats, z: Floats, columns: list[AnyArray]
     ) -> Floats:
         """Return the variance of logits, given the posterior one."""
-        total = PENALTY_DOUBT * posterior
+        beyond = np.zeros(len(eta))
         for k, cuts, variances in zip(self.variables, self.cuts, self.variances, strict=True):
             values = z if k == SCORE else columns[k]
             extra = variances[np.searchsorted(cuts, values).clip(0, len(cuts))]
-            total = total + np.where(np.isnan(values), 0.0, extra)
+            beyond = np.maximum(beyond, np.where(np.isnan(values), 0.0, extra))
+        total = PENALTY_DOUBT * posterior + beyond
         return np.maximum(total, self.least[np.searchsorted(self.parts, eta)])
 
 
@@ -74,6 +80,7 @@ def errors_of(
     z: Floats,
     columns: dict[int, Floats],
     codes: list[AnyArray],
+    doubt: float,
 ) -> Errors:
     """Estimate errors from held-out rows.
 
@@ -87,6 +94,8 @@ def errors_of(
         The score's logit, and the numeric variables by their positions.
     codes : list of ndarray
         The cells of the variables that matter most, for pairs and triples.
+    doubt : float
+        The standard errors that are taken off what these show.
     """
     mean = 1.0 / (1.0 + np.exp(-eta))
     residual, weight = mass * (y - mean), mass * mean * (1.0 - mean)
@@ -106,7 +115,9 @@ def errors_of(
     part = np.searchsorted(parts, eta)
     least = np.array(
         [
-            _mean_square([each[part == j] for each in codes], residual[part == j], weight[part == j])
+            _mean_square(
+                [each[part == j] for each in codes], residual[part == j], weight[part == j], doubt
+            )
             for j in range(len(parts) + 1)
         ]
     )
@@ -129,10 +140,12 @@ def _extra(
     M = w + known
     square = max(float((M**2).sum()), 1e-300)
     excess = float(r @ r) - float(M.sum()) - DOUBT * np.sqrt(2.0 * square)
-    if excess <= 0:
-        return None
-    spread = 1.0 / (square / excess + w)
-    return np.asarray((spread * r) ** 2 + spread)
+    spread = 1.0 / (square / max(excess, 1e-300) + w)
+    everywhere = (spread * r) ** 2 + spread if excess > 0 else np.zeros(n_cells)
+    # A jump shows in few cells, which the sum over all cells may hide.
+    here = np.maximum(r**2 - LOCAL_DOUBT * M, 0.0) / np.maximum(w, 1e-12) ** 2
+    extra = np.maximum(everywhere, here)
+    return extra if extra.any() else None
 
 
 def _cuts(known: Floats) -> Floats:
@@ -150,7 +163,9 @@ def _cuts(known: Floats) -> Floats:
     return cuts[(cuts >= known[0]) & (cuts < known[-1])]
 
 
-def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats) -> float:
+def _mean_square(
+    codes: list[AnyArray], residual: Floats, weight: Floats, doubt: float
+) -> float:
     """Return the mean squared error that cells of one to three variables show at most."""
     found, total = 0.0, float(weight.sum())
     for number in (1, 2, 3):
@@ -163,11 +178,11 @@ def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats) -> flo
                 size = int(each.max(initial=0)) + 1
                 kept = int(min(side, size))
                 cell = cell * kept + each.astype(np.intp) * kept // size
-            found = max(found, _pair_products(cell, residual, weight))
+            found = max(found, _pair_products(cell, residual, weight, doubt))
     return found
 
 
-def _pair_products(cell: Ints, residual: Floats, weight: Floats) -> float:
+def _pair_products(cell: Ints, residual: Floats, weight: Floats, doubt: float) -> float:
     """Return the mean square of the error by products of residuals in the same cell."""
     parts = (residual, weight, residual**2, weight**2)
     R, W, own_R, own_W = (np.bincount(cell, each).astype(float) for each in parts)
@@ -177,6 +192,6 @@ def _pair_products(cell: Ints, residual: Floats, weight: Floats) -> float:
     below = float((pairs / W).sum())
     if below <= 0:
         return 0.0
-    # The largest of several estimates is too large by about its standard error.
-    error = float(np.sqrt(2.0 * (pairs / W**2).sum()))
+    # The largest of several estimates is too large by one or two of its standard errors.
+    error = doubt * float(np.sqrt(2.0 * (pairs / W**2).sum()))
     return (float(((R**2 - own_R) / W).sum()) - error) / below

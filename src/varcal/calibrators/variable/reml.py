@@ -277,7 +277,7 @@ def held_out(
         shift = X[train] @ (goal - fit.beta)
         share = _descent(own, eta[train], shift, _ridge(lam, groups), fit.beta, goal)
         beta = fit.beta + share * (goal - fit.beta)
-        if len(X) <= SECOND_STEP_ROWS:
+        if float(loss.weight.sum()) <= SECOND_STEP_ROWS:
             again = fit_blocks(X[train], own, groups, start=beta, penalties=lam, max_steps=1)
             beta = again.beta
         found[out] = X[out] @ beta

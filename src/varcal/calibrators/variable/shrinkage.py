@@ -21,7 +21,6 @@ from varcal._arrays import Floats, Ints
 #: are tried; 1.25 to 3 was chosen on worlds with jumps, checkerboards and calibrated scores.
 SCORE_RAMP = (0.5, 1.5)
 VARIABLES_RAMP = (0.0, 1.0)
-PAIRS_RAMP = (0.5, 1.5)
 TREES_RAMP = (1.25, 3.0)
 #: How much later variables are applied where the score's curve is not: without it calibrated scores
 #: were harmed in 20 % of draws in place of 2 %.

@@ -32,20 +32,25 @@ from varcal.calibrators.variable.additive import (
 )
 from varcal.calibrators.variable.columns import Columns, heights_at, winsorized
 from varcal.calibrators.variable.dependence import Folds, Found, Search
-from varcal.calibrators.variable.intervals import LOOKED_AT, Errors, errors_of
+from varcal.calibrators.variable.intervals import (
+    CURVES_DOUBT,
+    LOOKED_AT,
+    TREES_DOUBT,
+    Errors,
+    errors_of,
+)
 from varcal.calibrators.variable.reml import LogisticLoss, held_out
 from varcal.calibrators.variable.shrinkage import (
     BEYOND_DOUBT,
     CALIBRATED_SCORES,
     NOTHING,
-    PAIRS_RAMP,
     SCORE_RAMP,
     TREES_RAMP,
     VARIABLES_RAMP,
     Share,
     share_of,
 )
-from varcal.calibrators.variable.trees import Boosting, Trees, boosting_of, depths_of, with_depth
+from varcal.calibrators.variable.trees import Boosting, Cells, Trees, boosting_of, cells_of, depths_of, with_depth
 
 # Tuned constants.
 
@@ -386,8 +391,8 @@ def _fit_models(design: Design, rows: Rows, *, pairs: bool) -> Fits:
     paired, matrices = None, (X, wide)
     if pairs:
         residual, weight = loss.slopes(wide @ full.fit.beta)
-        surfaces = with_pairs(design, tests, wide, residual, weight)
-        if surfaces.surfaces():
+        surfaces = with_pairs(design, tests, wide, rows.mass, residual, weight)
+        if surfaces.pairs:
             widest = surfaces.matrix(rows.z, rows.columns)
             paired = fit_design(surfaces, widest, loss, start, full.fit)
             matrices = (X, wide, widest)
@@ -438,7 +443,7 @@ def _judged(fits: Fits, rows: Rows, folds: Folds) -> First:
     eta, pairs = moderated(without(fits.full, fits.matrices[1]), variance), NOTHING
     if fits.paired is not None:
         paired = moderated(without(fits.paired, fits.matrices[2]), variance)
-        pairs, eta = supported(eta, paired, PAIRS_RAMP)
+        pairs, eta = supported(eta, paired, TREES_RAMP)
     later = CALIBRATED_SCORES * (1.0 - by_score.value)
     variables, eta = supported(base, eta, VARIABLES_RAMP, later)
     return First(by_score, variables, pairs, base, eta)
@@ -639,6 +644,19 @@ def _tree_effects(model: LogisticModel, trees: Trees, rows: Rows) -> tuple[Float
     return tuple(found)
 
 
+def _cells_that_matter(model: LogisticModel, rows: Rows) -> list[tuple[Cells, Ints]]:
+    """Return the cells of a few variables that matter most, and their order."""
+    if model.trees is not None:
+        best = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
+        return [(model.trees.cells[k], model.trees.place[0][k]) for k in best]
+    ranked = sorted(model.full.variables, key=lambda one: -float(np.ptp(one.effect)))
+    found = [cells_of(-1, rows.z, 0, rows.mass, 32)]
+    for table in ranked[: LOOKED_AT - 1]:
+        k = table.variable
+        found.append(cells_of(k, rows.columns[k], rows.n_levels[k], rows.mass, 32))
+    return [(each, np.arange(64)) for each in found if each is not None]
+
+
 def _errors(model: LogisticModel, rows: Rows, eta: Floats, judged: AnyArray) -> Errors:
     """Return what held-out rows show beside the posterior variance."""
     if not judged.any():
@@ -650,15 +668,12 @@ def _errors(model: LogisticModel, rows: Rows, eta: Floats, judged: AnyArray) -> 
         if len(each.knots)
     }
     posterior = model.full.predictor(here.z, here.columns)[1]
-    codes = []
-    if model.trees is not None:
-        best = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
-        values = {-1: here.z} | dict(enumerate(here.columns))
-        for k in best:
-            cells = model.trees.cells[k]
-            codes.append(model.trees.place[0][k][cells.codes(values[cells.variable])])
+    cells = _cells_that_matter(model, here)
+    values = {-1: here.z} | dict(enumerate(here.columns))
+    codes = [place[each.codes(values[each.variable])] for each, place in cells]
     own = eta[judged]
-    return errors_of(own, posterior, here.y, here.mass, here.z, numbers, codes)
+    doubt = CURVES_DOUBT if model.trees is None else TREES_DOUBT
+    return errors_of(own, posterior, here.y, here.mass, here.z, numbers, codes, doubt)
 
 
 def _finished(

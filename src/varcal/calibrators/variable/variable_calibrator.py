@@ -292,7 +292,7 @@ class VariableCalibrator(Calibrator):
     def _n_levels(self) -> list[int]:
         """Return the number of listed levels of each variable; at least 1 for a category."""
         kinds = zip(self.schema_.levels, self.schema_.kinds, strict=True)
-        return [max(len(levels), kind == "levels") for levels, kind in kinds]
+        return [max(len(levels), int(kind == "levels")) for levels, kind in kinds]
 
     def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
         """Return the variables that the model uses; levels that are not listed have the code −2."""

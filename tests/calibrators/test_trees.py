@@ -1,4 +1,4 @@
-"""The second stage of the variable calibrator: tables of pairs and trees where rows are many."""
+"""Trees in the variable calibrator: what several variables do together."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from scipy.special import expit
 
 from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibrator, load
-from varcal.exceptions import InputError
 
 
 def world(name: str, n: int, seed: int):
@@ -55,44 +54,34 @@ def mixed():
     return VariableCalibrator().fit(expit(z), y, v), expit(z), y, v
 
 
-@pytest.mark.parametrize(("name", "least"), [("checkerboard", 0.02), ("spikes", 0.02)])
-def test_interactions_that_the_first_stage_misses_are_learned(name, least):
-    p, y, v, _ = world(name, 20_000, 200)
-    grown, first = fitted(name), fitted(name, trees=False)
-    assert first.model_.growth is None
+def test_interactions_that_curves_miss_are_learned():
+    p, y, v, _ = world("spikes", 20_000, 200)
+    grown, first = fitted("spikes"), fitted("spikes", trees=False)
+    assert first.model_.trees is None and grown.trees_share_ > 0.5
     before, after = (log_loss(y, fit.predict_proba(p, v)[:, 1]) for fit in (first, grown))
-    assert before - after > least
-    growth = grown.model_.growth
-    assert (growth.tables[0].pair == (1, 2)) if name == "checkerboard" else growth.share > 0.5
+    assert before - after > 0.02
 
 
-def test_where_there_is_nothing_to_learn_the_first_stage_stays_as_it_is():
+def test_where_there_is_nothing_to_learn_there_are_no_trees():
     p, y, v, _ = world("nothing", 4000, 100)
     fit = VariableCalibrator().fit(p, y, v)
-    assert fit.model_.growth is None
+    assert fit.model_.trees is None
     same = VariableCalibrator(trees=False).fit(p, y, v)
     assert (fit.predict_proba(p, v) == same.predict_proba(p, v)).all()
 
 
-@pytest.mark.parametrize(
-    "options", [{"monotone": True}, {"preserve_ranking": True}, {"interactions": False}]
-)
-def test_options_that_exclude_the_second_stage(options):
-    p, y, v, _ = world("checkerboard", 3000, 100)
+@pytest.mark.parametrize("options", [{"monotone": True}, {"preserve_ranking": True}])
+def test_options_that_exclude_trees(options):
+    p, y, v, _ = world("spikes", 3000, 100)
     fit = VariableCalibrator(**options).fit(p, y, v)
-    assert fit.model_.growth is None
-    assert ("excludes them" in str(fit.describe())) == ("interactions" not in options)
+    assert fit.model_.trees is None
+    assert "excludes them" in str(fit.describe())
 
 
-def test_growth_must_be_true_or_false():
-    with pytest.raises(InputError, match="growth must be one of True, False; got 'yes'"):
-        VariableCalibrator(growth="yes").fit([0.2, 0.8], [0, 1])
-
-
-def test_max_shift_limits_both_stages():
-    p, y, v, _ = world("checkerboard", 6000, 100)
+def test_max_shift_limits_trees():
+    p, y, v, _ = world("spikes", 6000, 100)
     fit = VariableCalibrator(max_shift=0.05).fit(p, y, v)
-    assert fit.model_.growth is not None
+    assert fit.model_.trees is not None
     assert np.abs(fit.predict_proba(p, v)[:, 1] - p).max() <= 0.05 + 1e-12
 
 
@@ -110,7 +99,7 @@ def test_a_weight_of_two_is_the_same_as_two_rows():
     twice = np.repeat(np.arange(4000), weight.astype(int))
     weighted = VariableCalibrator().fit(p, y, v, sample_weight=weight)
     repeated = VariableCalibrator().fit(p[twice], y[twice], v[twice])
-    assert weighted.model_.growth is not None
+    assert weighted.model_.trees is not None
     new = world("spikes", 500, 300)
     q = weighted.predict_proba(new[0], new[2])
     assert np.abs(q - repeated.predict_proba(new[0], new[2])).max() < 1e-6
@@ -119,39 +108,34 @@ def test_a_weight_of_two_is_the_same_as_two_rows():
 def test_rows_of_a_group_are_held_out_together():
     lucky = lucky_days(6000, 100, 0.8)
     days = lucky.v["month"] * 28 + lucky.v["day"]
-    alone = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, blocks=False)
-    assert alone.model_.growth is not None
-    assert alone.model_.growth.tables[0].pair == (1, 2)
     grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=days)
     other = lucky_days(20_000, 999, 0.8)
     raw = log_loss(other.y, other.p)
-    assert log_loss(other.y, alone.predict_proba(other.p, other.v)[:, 1]) > raw + 0.02
     assert log_loss(other.y, grouped.predict_proba(other.p, other.v)[:, 1]) < raw + 0.001
 
 
-def test_later_rows_judge_the_second_stage():
+def test_later_rows_judge_trees():
     lucky = lucky_days(6000, 100, 0.8)
     days = lucky.v["month"] * 28 + lucky.v["day"]
     fit = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, time=days)
-    assert fit.model_.growth is None
-    p, y, v, _ = world("checkerboard", 8000, 100)
-    assert VariableCalibrator().fit(p, y, v, time=np.arange(8000)).model_.growth is not None
+    assert fit.model_.trees is None
+    p, y, v, _ = world("spikes", 8000, 100)
+    assert VariableCalibrator().fit(p, y, v, time=np.arange(8000)).model_.trees is not None
 
 
-@pytest.mark.parametrize("name", ["checkerboard", "spikes"])
-def test_intervals_cover_the_truth(name):
-    p, _, v, truth = world(name, 5000, 200)
-    low, high = fitted(name).predict_interval(p, v)
+def test_intervals_cover_the_truth():
+    p, _, v, truth = world("spikes", 5000, 200)
+    low, high = fitted("spikes").predict_interval(p, v)
     covered = (low[:, 1] <= truth) & (truth <= high[:, 1])
     assert covered.mean() > 0.9
 
 
-def test_describe_and_effects_tell_what_the_second_stage_does():
-    text = str(fitted("checkerboard").describe())
-    assert "Table of v0 × v1: lowers the log-loss of held-out rows by 0.0" in text
-    text = str(fitted("spikes").describe())
-    assert "trees, mostly along v" in text
+def test_describe_and_effects_tell_what_trees_do():
     fit, p, _, v = mixed()
+    text = str(fit.describe())
+    assert "trees, mostly along" in text and "a second model to be validated as one" in text
+    (row,) = (row for row in fit.describe().rows if row["step"] == "trees")
+    assert row["moved"] > 0.005 and row["evidence"].startswith("held-out gain 0.0")
     first = VariableCalibrator(trees=False).fit(p, mixed()[2], v).effects()
     both = zip(fit.effects().curves, first.curves, strict=True)
     apart = [np.abs(grown.value - before.value).max() for grown, before in both]
@@ -161,11 +145,11 @@ def test_describe_and_effects_tell_what_the_second_stage_does():
 
 def test_a_saved_file_gives_the_same_answers(tmp_path):
     fit, p, _, v = mixed()
-    assert fit.model_.growth.trees is not None
+    assert fit.model_.trees is not None
     fit.save(tmp_path / "fit.json")
     again = load(tmp_path / "fit.json")
     assert (again.predict_proba(p, v) == fit.predict_proba(p, v)).all()
-    assert (tmp_path / "fit.json").stat().st_size < 5_000_000
+    assert (tmp_path / "fit.json").stat().st_size < 500_000
     assert str(again.describe()) == str(fit.describe())
 
 
@@ -187,8 +171,7 @@ def test_a_function_of_one_row_gives_the_same_answers():
 
 def test_exports_give_the_same_answers():
     fit = mixed()[0]
-    assert fit.model_.growth.tables
-    assert fit.model_.growth.trees is not None
+    assert fit.model_.trees is not None
     fit.to_python().check()
     pytest.importorskip("onnxruntime")
     fit.to_onnx().check()
