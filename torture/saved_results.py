@@ -125,11 +125,10 @@ def grown_rows(n: int = 8_000) -> Rows:
 
 
 def _grown(folder: Path) -> SavedResult:
-    """Return a calibrator with a second stage, which has tables of pairs and trees."""
+    """Return a calibrator with products of two variables and trees."""
     p, y, v = grown_rows()
     fitted = vc.VariableCalibrator().fit(p, y, v)
-    assert fitted.model_.growth.tables
-    assert fitted.model_.growth.trees is not None
+    assert fitted.trees_share_ > 0
     path = folder / "grown.json"
     fitted.save(path)
     some = slice(0, 600)
@@ -143,7 +142,7 @@ def _grown(folder: Path) -> SavedResult:
         found.predict_interval(p[some], v[some])
         str(found.describe()), found.effects()
 
-    name = "VariableCalibrator with a second stage"
+    name = "VariableCalibrator with trees"
     return SavedResult(name, path.read_text(), path, vc.load, use)
 
 

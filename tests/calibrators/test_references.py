@@ -230,9 +230,10 @@ def test_vector_scaling_equals_a_general_optimizer(digits, weighted):
     "settings",
     [
         {},
-        {"penalty": "off_diagonal", "l2": 0.01, "l2_intercept": 0.1},
+        {"toward": "identity"},
+        {"toward": "identity", "penalty": "off_diagonal", "l2": 0.01, "l2_intercept": 0.1},
         {"toward": "zero", "l2": 1e-3},
-        {"l2_intercept": 0.0},
+        {"toward": "identity", "l2_intercept": 0.0},
     ],
     ids=str,
 )
@@ -240,7 +241,9 @@ def test_dirichlet_is_at_the_optimum_of_its_definition(digits, settings):
     _, _, y, p = digits
     y, p = np.minimum(y, 4), np.column_stack([p[:, :4], p[:, 4:].sum(axis=1)])
     ours = DirichletCalibrator(**settings).fit(p, y)
-    theta = np.column_stack([ours.coef_, ours.intercept_])
+    temperature = 1.0 if settings else TemperatureCalibrator().fit(p, y).temperature_
+    p = p ** (1 / temperature)  # the penalty is that of tempered probabilities
+    theta = np.column_stack([ours.coef_ * temperature, ours.intercept_])
     default = 5 * 4 / 4 / len(y), 5 / 4 / len(y)  # ¼ K (K − 1) / n and ¼ K / n
     weights = np.full((5, 6), settings.get("l2", default[0]))
     weights[:, -1] = settings.get("l2_intercept", settings.get("l2", default[1]))

@@ -37,7 +37,8 @@ def test_equal_rows_get_equal_answers_wherever_they_are(monkeypatch):
     p, y, v = rows_with_pairs(2, 1500)
     fit = VariableCalibrator().fit(p, y, v)
     assert fit.model_.first.products
-    monkeypatch.setattr(evaluate, "BLOCK", 100)
+    monkeypatch.setattr(evaluate, "LEAST_BLOCK", 100)
+    monkeypatch.setattr(evaluate, "BLOCK_CELLS", 0)
     for n in (101, 257, 999):
         q = fit.predict_proba(np.full(n, 0.3), np.tile(v[0], (n, 1)))
         assert np.unique(q, axis=0).shape == (1, 2)

@@ -1,7 +1,8 @@
 """The query of a calibrator: common table expressions that add columns to one another.
 
 Expressions are those of sqlglot, which knows where parentheses are needed and what clauses look
-like in each database. Long tables are joined as VALUES; short ones, and trees, are a CASE.
+like in each database. Long tables are joined as VALUES, in Spark they are arrays; short ones, and
+trees, are a CASE.
 """
 
 from __future__ import annotations
@@ -289,7 +290,8 @@ class QueryWriter:
             args.append(value)
         if op == "element":
             cells = len(node.data) * len(self._elements[id(node.args[0])])
-            if cells > CASE_CELLS and isinstance(args[0].sql, self._exp.Column):
+            is_column = isinstance(args[0].sql, self._exp.Column)
+            if cells > CASE_CELLS and is_column and self.dialect.name != "spark":
                 return self._joined(node, args[0])
         sqls = [value.sql.copy() for value in args]
         layer = max((value.layer for value in args), default=0)
@@ -325,7 +327,12 @@ class QueryWriter:
                 places = [self._raw(str(k)) for k in range(len(cuts) + 1)]
                 return self._cut_case(args[0], cuts, places)
             case "element":
-                return self._at(args[0], [self._number(value) for value in node.data.tolist()])
+                numbers = [self._number(value) for value in node.data.tolist()]
+                if self.dialect.name == "spark" and len(numbers) > BRANCHES:
+                    # Spark follows the key of a join through all layers, which takes for ever.
+                    place = self._binary("Add", args[0], self._raw("1"))
+                    return self._function("ELEMENT_AT", self._function("ARRAY", *numbers), place)
+                return self._at(args[0], numbers)
             case "choose":
                 return self._at(args[0], args[1:])
             case "tree":

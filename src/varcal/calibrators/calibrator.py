@@ -375,7 +375,7 @@ class Calibrator(BaseEstimator, ABC):
         >>> fitted = vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> exported = fitted.to_sql("duckdb", table="predictions", p="score", keep="id")
         >>> print(exported.query.splitlines()[-1])
-        FROM step_3 AS r
+        FROM step_4
         """
         from varcal._export.sql_export import to_sql  # noqa: PLC0415
 

@@ -84,47 +84,30 @@ class SavedClassifier:
                 argument="estimator",
             )
         for k, (model, name) in enumerate(zip(given, self.estimators, strict=True)):
-            self._check(model, f"estimator {k}" if several else "estimator", name)
-        return list(zip(given, self.calibrators, strict=True))
-
-    def _check(self, model: Any, called: str, name: str) -> None:
-        """Refuse an estimator that cannot be the one that was saved."""
-        if not hasattr(model, "classes_"):
-            raise InputError(
-                f"{called} is not a fitted classifier: {estimator_name(model)}",
-                f"give the fitted {name} that was calibrated",
-                argument="estimator",
-            )
-        labels = np.asarray(model.classes_).tolist()
-        own = self.classes.tolist()
-        if len(labels) > len(own) or not set(labels) <= set(own):
-            raise InputError(
-                f"{called} has the classes {labels!r}, but the saved classifier has {own!r}",
-                f"give the fitted {name} that was calibrated",
-                argument="estimator",
-            )
-        names = getattr(model, "feature_names_in_", None)
-        if names is not None and self.feature_names_in is not None:
-            wanted, found = list(self.feature_names_in), [str(each) for each in names]
-            if found != wanted:
-                apart = next(
-                    (pair for pair in zip(found, wanted, strict=False) if pair[0] != pair[1]),
-                    (f"{len(found)} features", f"{len(wanted)}"),
-                )
+            problem = self._problem(model)
+            if problem:
                 raise InputError(
-                    f"{called} has other features: {apart[0]!r} where the saved classifier has "
-                    f"{apart[1]!r}",
+                    f"estimator {k} {problem}" if several else f"estimator {problem}",
                     f"give the fitted {name} that was calibrated",
                     argument="estimator",
                 )
+        return list(zip(given, self.calibrators, strict=True))
+
+    def _problem(self, model: Any) -> str:
+        """Return why an estimator cannot be the one that was saved; empty if it can."""
+        if not hasattr(model, "classes_"):
+            return f"is not a fitted classifier: {estimator_name(model)}"
+        labels, own = np.asarray(model.classes_).tolist(), self.classes.tolist()
+        if len(labels) > len(own) or not set(labels) <= set(own):
+            return f"has the classes {labels!r}, but the saved classifier has {own!r}"
+        names, wanted = getattr(model, "feature_names_in_", None), self.feature_names_in
+        for one, other in zip([] if names is None else names, wanted or (), strict=False):
+            if str(one) != other:
+                return f"has other features: {str(one)!r} where the saved classifier has {other!r}"
         n_features = getattr(model, "n_features_in_", None)
         if None not in (n_features, self.n_features_in) and n_features != self.n_features_in:
-            raise InputError(
-                f"{called} has {n_features} features, but the saved classifier has "
-                f"{self.n_features_in}",
-                f"give the fitted {name} that was calibrated",
-                argument="estimator",
-            )
+            return f"has {n_features} features, but the saved classifier has {self.n_features_in}"
+        return ""
 
 
 def estimator_name(model: Any) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
+from varcal.calibrators.newton import minimize_convex
 
 #: The bound of the gradient, and steps at most.
 TOLERANCE, MOST_STEPS = 1e-11, 200
-#: The accuracy of the last step, and the largest one that is rounding.
-LAST_ACCURACY, LAST_STEP = 1e-6, 1e-4
 #: The probability of the true class from which a row counts as predicted with certainty.
 CERTAIN = 1 - 1e-4
 
@@ -29,7 +30,7 @@ def fit_softmax(
     .. math:: -\frac{1}{\sum w}\sum_i w_i \ln \mathrm{softmax}(W x_i + b)_{y_i}
               + \sum_j \lambda_j (\theta_j - \theta^0_j)^2
 
-    by scipy's trust-region Newton steps, with conjugate gradients.
+    by damped Newton steps.
 
     Parameters
     ----------
@@ -49,9 +50,6 @@ def fit_softmax(
     theta, separated : tuple
         W and b; whether every row is predicted with certainty.
     """
-    from scipy.optimize import minimize  # noqa: PLC0415  only a fit needs it
-    from scipy.sparse.linalg import LinearOperator, cg  # noqa: PLC0415
-
     n = len(logs)
     x = np.hstack([logs, np.ones((n, 1))])
     shares = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
@@ -70,38 +68,49 @@ def fit_softmax(
         surprise = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(n), y]
         return float(shares @ surprise + (penalty * (theta - target) ** 2).sum())
 
-    def gradient(values: Floats) -> Floats:
-        theta = whole(values)
-        apart = softmax(x @ theta.T) * shares[:, None]
+    def gradient(values: Floats, q: Floats) -> Floats:
+        apart = q * shares[:, None]
         apart[np.arange(n), y] -= shares
-        return np.asarray((apart.T @ x + 2.0 * penalty * (theta - target)).ravel()[index])
+        return np.asarray((apart.T @ x + 2.0 * penalty * (whole(values) - target)).ravel()[index])
 
-    def product(values: Floats, direction: Floats) -> Floats:
-        """Return the Hessian times a direction."""
+    def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
         q = softmax(x @ whole(values).T)
-        moved = np.zeros_like(begin)
+        slope = gradient(values, q)
+        return slope, lambda: _newton_step(slope, x, q, shares, penalty, index)
+
+    start = begin.ravel()[index]
+    values, _, _ = minimize_convex(evaluate, loss, start, tol=TOLERANCE, max_iter=MOST_STEPS)
+    theta = whole(values)
+    return theta, bool(softmax(x @ theta.T)[np.arange(n), y].min() > CERTAIN)
+
+
+def _newton_step(
+    slope: Floats, x: Floats, q: Floats, shares: Floats, penalty: Floats, index: Ints
+) -> Floats:
+    """Solve the Newton system by conjugate gradients."""
+    from scipy.sparse.linalg import LinearOperator, cg  # noqa: PLC0415  only a fit needs it
+
+    def product(direction: Floats) -> Floats:
+        moved = np.zeros_like(penalty)
         moved.flat[index] = direction
         move = x @ moved.T
         move -= np.einsum("ij,ij->i", q, move)[:, None]
         move *= q * shares[:, None]
         return np.asarray((move.T @ x + 2.0 * penalty * moved).ravel()[index])
 
-    found = minimize(
-        loss,
-        begin.ravel()[index],
-        jac=gradient,
-        hessp=product,
-        method="trust-ncg",
-        options={"gtol": TOLERANCE, "maxiter": MOST_STEPS},
+    # The nearer the optimum, the more accurate.
+    accuracy = min(0.05, float(np.linalg.norm(slope)) ** 0.5)
+    spread = (shares[:, None] * q * (1.0 - q)).T @ x**2 + 2.0 * penalty
+    scale = 1.0 / np.maximum(spread.ravel()[index], 1e-12 * spread.max())
+    size = (len(index), len(index))
+    step, _ = cg(
+        LinearOperator(size, product),
+        slope,
+        rtol=accuracy,
+        maxiter=MOST_STEPS,
+        M=LinearOperator(size, lambda v: scale * v.ravel()),
     )
-    values = found.x
-    # Where the rounding of the loss ended the search, one more step is that of the gradient.
-    hessian = LinearOperator((len(index), len(index)), lambda v: product(values, v))
-    last, _ = cg(hessian, gradient(values), rtol=LAST_ACCURACY, maxiter=MOST_STEPS)
-    if np.abs(last).max() < LAST_STEP:
-        values = values - last
-    theta = whole(values)
-    return theta, bool(softmax(x @ theta.T)[np.arange(n), y].min() > CERTAIN)
+    return np.asarray(step)
 
 
 def softmax(logits: Floats) -> Floats:
