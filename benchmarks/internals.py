@@ -34,8 +34,6 @@ PLACES = (
     "_monitor.monitor:REFERENCE_ERROR",
     "_smoothing.bands:curve_bands",
     "calibrators.rows:score_rows",
-    "calibrators._variable._columns.score_basis:log_odds",
-    "calibrators._variable.two_classes:moderated",
 )
 _BY_NAME = {place.partition(":")[2]: place for place in PLACES}
 

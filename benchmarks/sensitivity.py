@@ -1,6 +1,6 @@
 """What the measured figures do when a tuned constant is halved or doubled.
 
-    python benchmarks/sensitivity.py [--package calibrators] [--only NAME ...] [--quick] [--write]
+    python benchmarks/sensitivity.py [--package inference] [--only NAME ...] [--quick] [--write]
 
 Each entry names a constant of a module and a study. The study is run at half, once and twice the
 value of the constant, on the same seeds, and the tables show the paired differences with their
@@ -22,37 +22,27 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
 from scipy.stats import t as student_t
 
 import inference_studies as inference
-import internals
-import varcal as vc
 from internals import look_up
-from worlds import Scenario
 
 warnings.filterwarnings("ignore")
 
 SOURCE = Path(__file__).parents[1] / "src" / "varcal"
 #: Where the tables of a package are kept.
 READMES = {
-    "calibrators": SOURCE / "calibrators" / "_variable" / "README.md",
     "inference": SOURCE / "_inference" / "README.md",
     "smoothing": SOURCE / "_smoothing" / "README.md",
 }
 BEGIN, END = "<!-- sensitivity: begin -->", "<!-- sensitivity: end -->"
-#: Test rows of a simulated world, and of the Adult data.
-TEST_ROWS = 4_000
 #: Seeds of a quick run.
 QUICK = 2
-#: A world in which scores are wrong in the middle of one variable.
-HUMP = Scenario("beta(2,5)", "continuous", "hump", vece=0.05)
 
 Figures = dict[str, float]
 
@@ -68,7 +58,7 @@ class Entry:
     def package(self) -> str:
         """The key of `READMES`."""
         first = self.place.partition(".")[0]
-        return {"calibrators": "calibrators", "_smoothing": "smoothing"}.get(first, "inference")
+        return "smoothing" if first == "_smoothing" else "inference"
 
     @property
     def constant(self) -> str:
@@ -116,226 +106,7 @@ class Study:
     what: str
 
 
-def log_loss(y: np.ndarray, q: np.ndarray) -> float:
-    """Return the mean log-loss of probabilities of shape (n, K), times 1,000."""
-    return -1000 * float(np.log(np.maximum(q[np.arange(len(y)), y], 1e-12)).mean())
-
-
-def fitted(cal: tuple, test: tuple, **options: Any) -> np.ndarray:
-    """Return calibrated probabilities of test rows (p, y, v)."""
-    p, y, v = cal
-    k = 2 if p.ndim == 1 else p.shape[1]
-    fit = vc.VariableCalibrator().fit(p, y, v, classes=range(k), **options)
-    return fit.predict_proba(test[0], test[2])
-
-
-def halves(rows: tuple, n: int) -> tuple[tuple, tuple]:
-    """Split rows (p, y, v) into the first n and the others."""
-    p, y, v = rows
-    return tuple(
-        (p[part], y[part], {name: column[part] for name, column in v.items()})
-        for part in (slice(None, n), slice(n, None))
-    )
-
-
-def judged(cal: tuple, test: tuple) -> Figures:
-    """Return log-loss (× 1,000), ECE and the largest VECE (points) of the variable calibrator."""
-    q = fitted(cal, test)
-    along = [vc.vece(test[1], q, column) for column in test[2].values()]
-    return {
-        "log-loss": log_loss(test[1], q),
-        "ECE": 100 * vc.ece(test[1], q),
-        "max VECE": 100 * max(along),
-    }
-
-
-adult_data = cache(vc.datasets.load_adult)
-
-
-def adult(seed: int, n: int) -> tuple[tuple, tuple]:
-    """Return calibration and test rows of the Adult data."""
-    data = adult_data()
-    rows = np.random.default_rng(seed).permutation(len(data))[: n + TEST_ROWS]
-    names = ("age", "education-num", "hours-per-week", "capital-gain", "occupation")
-    return halves((data.p[rows], data.y[rows], {k: np.asarray(data[k])[rows] for k in names}), n)
-
-
-def mixed(seed: int, n: int, *, wrong: float = 1.0, pair: float = 0.0) -> tuple[tuple, tuple]:
-    """Return rows with curves, a frequent value, a category, missing values and an XOR.
-
-    `wrong` is the size of the errors of scores, `pair` that of the XOR.
-    """
-    rng, size = np.random.default_rng(seed), n + TEST_ROWS
-    z = 1.5 * rng.normal(size=size)
-    age, noise = rng.uniform(20, 80, size), rng.normal(size=size)
-    gain = np.where(rng.random(size) < 0.4, 0.0, rng.lognormal(size=size))
-    lost = rng.random(size) < 0.1
-    town = rng.choice(list("abcdefgh"), size, p=[0.4, 0.2, 0.15, 0.1, 0.08, 0.04, 0.02, 0.01])
-    along = 0.6 * np.sin(age / 10) - 0.5 * (gain == 0) + 0.4 * np.isin(town, ["b", "f"])
-    error = along + 0.5 * lost - 0.3 * z
-    eta = z + wrong * error + pair * np.sign((age - 50) * noise)
-    y = (rng.random(size) < expit(eta)).astype(int)
-    v = {"age": age, "gain": gain, "noise": np.where(lost, np.nan, noise), "town": town}
-    return halves((expit(z), y, v), n)
-
-
-def one_variable(world: Scenario, seed: int, n: int) -> tuple[tuple, tuple]:
-    """Return rows of a world with one variable."""
-    u, s, h, _ = world.draw(np.random.default_rng(seed), 1, n + TEST_ROWS)
-    return halves((s[0], h[0].astype(int), {"v": world.bins(u[0])[0].astype(float)}), n)
-
-
-def classes(seed: int, n: int) -> tuple[tuple, tuple]:
-    """Return rows of four classes, overconfident along a variable, two of them confused."""
-    rng, size = np.random.default_rng(seed), n + TEST_ROWS
-    z = 2 * rng.normal(size=(size, 4))
-    z[rng.random(size) < 0.02, 3] = -40.0
-    v = rng.uniform(-1, 1, size)
-    true = z * np.exp(-0.5 + 0.4 * v)[:, None]
-    true[:, :2] += 0.3 * z[:, 1::-1]
-    q = np.exp(true - true.max(1, keepdims=True))
-    y = (rng.random((size, 1)) > (q / q.sum(1, keepdims=True)).cumsum(1)).sum(1).clip(0, 3)
-    p = np.exp(z - z.max(1, keepdims=True))
-    return halves((p / p.sum(1, keepdims=True), y, {"v": v, "noise": rng.normal(size=size)}), n)
-
-
-def two_classes(seed: int) -> Figures:
-    """Return mean figures of three sets at 1,000 rows, and what a needless fit costs."""
-    sets = [adult(seed, 1000), mixed(seed, 1000), one_variable(HUMP, seed, 1000)]
-    each = [judged(*one) for one in sets]
-    figures = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
-    return figures | {"needless": needless(seed, 1000)}
-
-
-def needless(seed: int, n: int) -> float:
-    """Return by how much the log-loss (× 1,000) of calibrated scores rises."""
-    cal, test = mixed(seed, n, wrong=0.0)
-    before = log_loss(test[1], np.column_stack([1 - test[0], test[0]]))
-    return log_loss(test[1], fitted(cal, test)) - before
-
-
-def pairs(seed: int) -> Figures:
-    """Return the log-loss where two variables interact, strongly and weakly, and where none do."""
-    strong, weak, none = (mixed(seed, 2000, pair=size) for size in (0.8, 0.3, 0.0))
-    return {
-        "strong": log_loss(strong[1][1], fitted(*strong)),
-        "weak": log_loss(weak[1][1], fitted(*weak)),
-        "none": log_loss(none[1][1], fitted(*none)),
-    }
-
-
-def weak_evidence(seed: int) -> Figures:
-    """Return the mean log-loss at 250 to 1,000 rows where errors are small, and needless costs."""
-    sizes = (250, 500, 1000)
-    found = []
-    for n in sizes:
-        for wrong, pair in ((0.4, 0.0), (0.2, 0.2)):
-            cal, test = mixed(seed + n, n, wrong=wrong, pair=pair)
-            found.append(log_loss(test[1], fitted(cal, test)))
-    cost = [needless(seed + n, n) for n in sizes]
-    return {"log-loss": float(np.mean(found)), "needless": float(np.mean(cost))}
-
-
-def many_levels(seed: int) -> Figures:
-    """Return the log-loss where a category has 200 levels, most of them rare."""
-    rng, size = np.random.default_rng(seed), 2000 + TEST_ROWS
-    level = np.minimum(rng.geometric(0.02, size), 200) - 1
-    effect = 0.6 * rng.normal(size=200)
-    z = 1.5 * rng.normal(size=size)
-    y = (rng.random(size) < expit(z + effect[level])).astype(int)
-    names = np.array([f"level {k}" for k in range(200)])[level]
-    cal, test = halves((expit(z), y, {"level": names}), 2000)
-    return {"log-loss": log_loss(test[1], fitted(cal, test))}
-
-
-def few_rows(seed: int) -> Figures:
-    """Return the mean log-loss at 15 to 400 rows, and what needless fits of them cost."""
-    sizes = (15, 30, 60, 120, 250, 400)
-    found = []
-    for k, n in enumerate(sizes):
-        cal, test = mixed(100 * seed + k, n)
-        found.append(log_loss(test[1], fitted(cal, test)))
-    cost = [needless(100 * seed + k, n) for k, n in enumerate(sizes)]
-    return {"log-loss": float(np.mean(found)), "needless": float(np.mean(cost))}
-
-
-def grouped(seed: int) -> Figures:
-    """Return the log-loss where 4, 8 and 20 groups of rows, each with a level, are held out."""
-    found = []
-    for n_groups in (4, 8, 20):
-        cal, test = mixed(seed, 800)
-        groups = np.random.default_rng(seed).integers(0, n_groups, 800)
-        found.append(log_loss(test[1], fitted(cal, test, groups=groups)))
-    return {"log-loss": float(np.mean(found))}
-
-
-def tied(seed: int) -> Figures:
-    """Return the log-loss where scores take nine values, 0 and 1 among them."""
-    cal, test = mixed(seed, 1000)
-    rounded = [(np.round(8 * p) / 8, y, v) for p, y, v in (cal, test)]
-    alone = [(p, y, {"town": v["town"]}) for p, y, v in rounded]
-    certain = [(np.round(p), y, {"age": v["age"]}) for p, y, v in (cal, test)]
-    return {
-        "nine scores": log_loss(test[1], fitted(*rounded)),
-        "and one category": log_loss(test[1], fitted(*alone)),
-        "0 and 1 alone": log_loss(test[1], fitted(*certain)),
-    }
-
-
-def many_classes(seed: int) -> Figures:
-    """Return the figures of four classes at 1,000 rows."""
-    return judged(*classes(seed, 1000))
-
-
-def many_rows(seed: int) -> Figures:
-    """Return the figures of the mixed rows at 30,000, and the needless cost at 12,000."""
-    return judged(*mixed(seed, 30_000, pair=0.1)) | {"needless": needless(seed, 12_000)}
-
-
-def tables_and_formulas(seed: int) -> Figures:
-    """Return the largest and the mean error of probabilities read from tables (points)."""
-    cal, test = mixed(seed, 1000, pair=0.8)
-    fit = vc.VariableCalibrator().fit(*cal)
-    rows = internals.score_rows(test[0], test[2], 2)
-    columns, z, model = fit._columns(rows), internals.log_odds(test[0]), fit.model_.full
-    offset = model.design.score.clipped(z)
-    exact, fast = (
-        expit(internals.moderated(offset + eta, variance))
-        for eta, variance in (model.predictor(z, columns), model.lookup.predictor(z, columns))
-    )
-    apart = 100 * np.abs(exact - fast)
-    return {"largest error": float(apart.max()), "mean error": float(apart.mean())}
-
-
-def intervals(seed: int) -> Figures:
-    """Return the mean width (points) of 95 % intervals of four classes."""
-    cal, test = classes(seed, 1000)
-    fit = vc.VariableCalibrator().fit(*cal, classes=range(4))
-    low, high = fit.predict_interval(test[0][:1000], {k: c[:1000] for k, c in test[2].items()})
-    return {"mean width": 100 * float((high - low).mean())}
-
-
 STUDIES: dict[str, Study] = {
-    "two classes": Study(
-        two_classes,
-        range(300, 306),
-        "means of Adult, of a set with mixed variables and of one with a hump, 1,000 rows each; "
-        "“needless” is the rise of the log-loss on scores that are calibrated already",
-    ),
-    "weak evidence": Study(
-        weak_evidence, range(300, 305), "means over 250, 500 and 1,000 rows with small errors"
-    ),
-    "many levels": Study(many_levels, range(300, 304), "200 levels, 2,000 rows"),
-    "pairs": Study(pairs, range(300, 304), "log-loss by strength of an XOR of two of 4 variables"),
-    "few rows": Study(few_rows, range(300, 308), "means over 15 to 400 rows"),
-    "groups": Study(grouped, range(300, 306), "means over 4, 8 and 20 groups in 800 rows"),
-    "ties": Study(tied, range(300, 306), "log-loss by kind of tied scores, 1,000 rows"),
-    "many classes": Study(many_classes, range(300, 306), "four classes, 1,000 rows"),
-    "many rows": Study(many_rows, range(300, 302), "30,000 rows; needless at 12,000"),
-    "look-up": Study(
-        tables_and_formulas, range(300, 303), "points of probability, tables against formulas"
-    ),
-    "intervals": Study(intervals, range(300, 303), "points, four classes, 1,000 rows"),
     "test": Study(
         inference.calibration_tests,
         range(400, 412),
@@ -405,49 +176,6 @@ STUDIES: dict[str, Study] = {
 
 #: The constants of each study, as "module:constant,…" below `varcal`; looked up when it runs.
 CONSTANTS: dict[str, tuple[str, ...]] = {
-    "two classes": (
-        "calibrators._variable._reml.penalties:PRIOR_EDF,FIRST_PENALTY",
-        "calibrators._variable._reml.losses:CERTAIN_WEIGHT",
-        "calibrators._variable._columns.spline_basis:SPLINES,CURVE_COLUMNS,TEMPER,ATOM_SHARE",
-        "calibrators._variable._columns.spline_basis:WINSOR,REDUNDANT_SHARE",
-        "calibrators._variable._columns.score_basis:SCORE_WINSOR,LINK_SPLINES,LINK_COLUMNS",
-        "calibrators._variable.last_curve:LINK_LEAST_PENALTY,LINK_RAMP",
-        "calibrators._variable.two_classes:MODERATION,LEAST_OUTCOME",
-    ),
-    "weak evidence": (
-        "calibrators._variable.trust:SCORE_RAMP,VARIABLES_RAMP,FEW_SAVINGS,NULL_GAIN",
-        "calibrators._variable.trust:NULL_GAIN_SD,EVIDENCE_RAMP,BEYOND_DOUBT",
-        "calibrators._variable.folds:N_FOLDS",
-        "calibrators._variable.additive_model:WARM_STEPS,PAIR_ROWS",
-    ),
-    "many levels": ("calibrators._variable._columns.spline_basis:LEVEL_COLUMNS,LEVEL_ROWS",),
-    "pairs": (
-        "calibrators._variable.additive_model:SHARED_PAIRS,SHARED_PAIRS_GAIN,OWN_PAIRS",
-        "calibrators._variable.additive_model:OWN_PAIR_SCORE,OWN_PAIR_RATIO",
-        "calibrators._variable._columns.design:SHARED_PAIR_CURVES,OWN_PAIR_CURVES,PAIR_LEVELS",
-    ),
-    "few rows": (
-        "calibrators._variable.trust:LEAST_ROWS,FEW_ROWS,FEW_ROWS_PER_VARIABLE",
-        "calibrators._variable._columns.spline_basis:ROWS_PER_SPLINE",
-    ),
-    "groups": ("calibrators._variable.trust:LEAST_UNITS",),
-    "ties": (
-        "calibrators._variable._columns.score_basis:FOLD_SPREAD,BEYOND,ALL_CERTAIN",
-        "calibrators._variable.two_classes:MOST_REPEATS",
-    ),
-    "many classes": (
-        "calibrators._variable.many_classes:BELOW_LEAST,WORTHWHILE",
-        "calibrators._variable.confusion:PENALTIES,LOG_FLOOR,LOG_UNIT",
-    ),
-    "intervals": ("calibrators._variable.confusion:NO_CORRECTION_PENALTY",),
-    "many rows": (
-        "calibrators._variable.folds:MOST_ROWS,N_FOLDS_OF_MANY,MANY_ROWS",
-        "calibrators._variable.additive_model:NEGLIGIBLE_EDF",
-    ),
-    "look-up": (
-        "calibrators._variable._lookup.lookup:MOST_RAYS,MOST_TABLE_RAYS,RAY_ERROR",
-        "calibrators._variable._lookup.tables:TABLE_ERROR,RANK_KNOTS",
-    ),
     "test": (
         "_inference.calibration_test:TRENDS,BINS,FINER,OVERALL",
         "_inference.quadratic_forms:LEAST_VARIANCE",
@@ -489,10 +217,6 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
 }
 #: Modules that import a constant by its name, which changes with it.
 ALSO = {
-    "calibrators._variable._reml.penalties:FIRST_PENALTY": (
-        "calibrators._variable._reml.fit_gam",
-        "calibrators._variable.additive_model",
-    ),
     "_binning.stats:PRIOR_ROWS": ("_inference.gap_law",),
     "_smoothing.cells:EVEN_COUNTS": ("_smoothing.bands",),
 }
