@@ -85,9 +85,9 @@ def summary(part: pd.DataFrame) -> dict[str, str]:
         if part[column].notna().any():
             row[name] = f"{100 * part.groupby('table')[column].mean().mean():.2f}"
             row[f"{name} change"] = signed(moved(part, column, 100))
-    harm = [f"{100 * (part[f'log_loss{end}'] - part['raw'] > HARM).mean():.1f}" for end in
-            ("", "_after")]  # fmt: skip
-    row["harm %"] = " → ".join(harm)
+    if part["raw"].notna().any():
+        rises = (part[f"log_loss{end}"] - part["raw"] for end in ("", "_after"))
+        row["harm %"] = " → ".join(f"{100 * (rise.dropna() > HARM).mean():.1f}" for rise in rises)
     for name in ("fit", "predict"):
         row[f"{name} ms"] = (
             f"{1e3 * part[name].mean():.1f} → {1e3 * part[f'{name}_after'].mean():.1f}"
