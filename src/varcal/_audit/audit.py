@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from varcal._audit.decision import FINDINGS
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
 from varcal._audit.ladder import CURVE, VARIABLES, climber
@@ -319,10 +320,18 @@ def _notes(
     bins = zip(columns["n"], columns["share"], columns["side"], strict=True)
     if any(abs(n / evidence.n_rows - share) > 1e-9 for n, share, side in bins if side == "all"):
         notes.append("Rows are weighted: so are says, happens, shares and errors, not row counts.")
-    gaps = [row.variable for row in judged.rows if row.missing > 0]
-    if gaps:
-        shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
-        notes.append(f"Missing values of {shown} are in a bin of their own.")
+    some = {
+        "Missing values of {} are in a bin of their own.": [
+            row.variable for row in judged.rows if row.missing > 0
+        ],
+        "Along {} the gap also changes within bins: errors are over finer cells.": [
+            row.variable for row in judged.rows if row.verdict in FINDINGS and row.uneven.within
+        ],
+    }
+    for note, names in some.items():
+        if names:
+            shown = ", ".join(names[:MOST_NAMES]) + (" …" if len(names) > MOST_NAMES else "")
+            notes.append(note.format(shown))
     if sampled:
         notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
     return (*notes, *evidence.date_notes())
