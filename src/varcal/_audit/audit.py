@@ -139,8 +139,8 @@ def audit(
         predicted (`predictable_gap`). They are in ``audit.intersections`` and in reports. This
         takes several times as long as the audit itself.
     random_state : int
-        Seed of the simulated null distributions that are used where outcomes are sparse, of the
-        folds of the ladder, and of the search for slices.
+        Seed of the folds of the ladder, of the search for slices, and of the random signs of
+        groups.
 
     Returns
     -------

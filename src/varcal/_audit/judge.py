@@ -68,7 +68,7 @@ class Settings:
     limit, relative_limit : float or None
         The error that matters, in probability or as a share of the rate.
     random_state : int
-        Seed of simulated null distributions.
+        Seed of the random signs of groups.
     """
 
     label: str
