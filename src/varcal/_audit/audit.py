@@ -7,6 +7,7 @@ from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from varcal._audit.decision import FINDINGS
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
 from varcal._audit.ladder import CURVE, VARIABLES, climber
@@ -139,8 +140,8 @@ def audit(
         predicted (`predictable_gap`). They are in ``audit.intersections`` and in reports. This
         takes several times as long as the audit itself.
     random_state : int
-        Seed of the simulated null distributions that are used where outcomes are sparse, of the
-        folds of the ladder, and of the search for slices.
+        Seed of the folds of the ladder, of the search for slices, and of the random signs of
+        groups.
 
     Returns
     -------
@@ -323,14 +324,19 @@ def _notes(
     bins = zip(columns["n"], columns["share"], columns["side"], strict=True)
     if any(abs(n / evidence.n_rows - share) > 1e-9 for n, share, side in bins if side == "all"):
         notes.append("Rows are weighted: so are says, happens, shares and errors, not row counts.")
-    gaps = [row.variable for row in judged.rows if row.missing > 0]
-    if gaps:
-        shown = ", ".join(gaps[:MOST_NAMES]) + (" …" if len(gaps) > MOST_NAMES else "")
-        notes.append(f"Missing values of {shown} are in a bin of their own.")
-    if evidence.parts:
-        shown = ", ".join(evidence.parts[:MOST_NAMES])
-        shown += " …" if len(evidence.parts) > MOST_NAMES else ""
-        notes.append(f"Parts of dates are variables of their own: {shown}.")
+    some = {
+        "Missing values of {} are in a bin of their own.": [
+            row.variable for row in judged.rows if row.missing > 0
+        ],
+        "Along {} the gap also changes within bins: errors are over finer cells.": [
+            row.variable for row in judged.rows if row.verdict in FINDINGS and row.uneven.within
+        ],
+        "Parts of dates are variables of their own: {}.": list(evidence.parts),
+    }
+    for note, names in some.items():
+        if names:
+            shown = ", ".join(names[:MOST_NAMES]) + (" …" if len(names) > MOST_NAMES else "")
+            notes.append(note.format(shown))
     if sampled:
         notes.append("Bin edges come from a random sample of the rows; all figures use every row.")
     return (*notes, *evidence.date_notes())

@@ -113,7 +113,7 @@ def compare(
     groups : array-like or column name, optional
         Units that rows belong to.
     random_state : int
-        Seed of the split of the rows into parts, and of simulated null distributions.
+        Seed of the split of the rows into parts, and of the random signs of groups.
 
     Returns
     -------

@@ -68,7 +68,7 @@ class Settings:
     limit, relative_limit : float or None
         The error that matters, in probability or as a share of the rate.
     random_state : int
-        Seed of simulated null distributions.
+        Seed of the random signs of groups.
     """
 
     label: str
@@ -219,24 +219,23 @@ def _measured(
     level, alpha, m = settings.level, 1 - settings.level, len(settings.keys)
     errors = LawErrors.of([one.finer[0] if one.finer else one.law for one in flat])
     sizes = LawErrors.of([one.finer[1] if one.finer else one.centered for one in flat])
-    every = iter(zip(flat, errors.measured(level), sizes.measured(level), strict=True))
     # Only lower limits pay for the choice of the target.
-    lows = iter(sizes.low(1 - alpha / (m * n_variables)))
-    highs = iter(sizes.high(1 - alpha / n_variables))
+    strict = 1 - alpha / (m * n_variables)
+    highs = sizes.high(1 - alpha / n_variables)
+    columns = errors.measured(level), sizes.measured(level), sizes.low(strict), highs
+    found = iter(zip(flat, *columns, strict=True))
     for several in seen:
         p_value = _together(several)
         figures = []
-        for one, error, uneven in islice(every, len(several)):
+        for one, error, uneven, low, high in islice(found, len(several)):
             target = targets[one.key]
             if one.finer:
-                bins = LawErrors.of([one.law]), LawErrors.of([one.centered])
-                error, uneven = (
-                    over_bins(figure, law.measured(level)[0])
-                    for figure, law in zip((error, uneven), bins, strict=True)
-                )
+                bins, centered = LawErrors.of([one.law]), LawErrors.of([one.centered])
+                error = over_bins(error, bins.measured(level)[0])
+                uneven = over_bins(uneven, centered.measured(level)[0])
+                low = max(low, centered.low(strict)[0])
             uneven = with_p(uneven, p_value if m == 1 else one.p_value, level)
-            row = TargetFigures(target.name, error, uneven, next(lows), next(highs))
-            figures.append((row, one, target))
+            figures.append((TargetFigures(target.name, error, uneven, low, high), one, target))
         # The evidence may be that of one class: another is not named for its size alone.
         clear = max(alpha / m, min(one.p_value for one in several))
         figures.sort(key=lambda three: _order(clear, *three))

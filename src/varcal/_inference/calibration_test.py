@@ -16,7 +16,7 @@ from varcal._inference.error_sums import ErrorSums
 from varcal._inference.finer_cells import finer_cells, merged_cells
 from varcal._inference.measured import error_sums_of
 from varcal._inference.multiplicity import cauchy
-from varcal._inference.normal_scores import normal_sums, row_skewness, unit2_of
+from varcal._inference.normal_scores import LEAST_EVENTS, normal_sums, row_skewness, unit2_of
 from varcal._inference.quadratic_forms import (
     Form,
     chi_square_tail,
@@ -28,6 +28,8 @@ from varcal._inference.quadratic_forms import (
 #: The weights of smooth trends, of bins, of finer cells (without them, those of bins), of bins with
 #: few events and, if it is part of the hypothesis, of the overall gap.
 TRENDS, BINS, FINER, SPARSE, OVERALL = 2.0, 1.2, 0.8, 0.6, 0.2
+#: With few events in all, p-values are discrete: they are raised by this, divided by the events.
+DISCRETE = 3.0
 #: A bin with a smaller variance, in events, is sparse.
 SPARSE_EVENTS = 5.0
 #: The level at which the gap changes within bins, so that finer cells measure the error.
@@ -119,7 +121,7 @@ def calibration_test(
         found.append((over_finer, FINER))
         if _within(over_bins, over_finer) >= WITHIN:
             finer = None
-    sparse = _sparse(bins)
+    sparse = (_events(bins) < SPARSE_EVENTS) & (bins.n.sum(0) > 0)
     if sparse.any() and not sparse[bins.n.sum(0) > 0].all():
         found.append((_over_cells(bins, normal, constant, sparse), SPARSE))
     if not constant:
@@ -131,13 +133,13 @@ def calibration_test(
     for (forms, sums), weight in found:
         p_values += [form.p_value(sums) for form in forms]
         weights += [weight * shared, *[weight] * (len(forms) - 1)]
-    return Tested(float(cauchy(p_values, weights)), finer)
+    raised = 1 + DISCRETE / max(float(_events(bins).sum()), LEAST_EVENTS)
+    return Tested(min(raised * float(cauchy(p_values, weights)), 1.0), finer)
 
 
-def _sparse(bins: ErrorSums) -> Bools:
-    """Return the bins whose rows, of both sides, vary by few events."""
-    events = ratio_or_zero(bins.null2.sum(0), unit2_of(bins).max(0))
-    return np.asarray((events < SPARSE_EVENTS) & (bins.n.sum(0) > 0))
+def _events(bins: ErrorSums) -> Floats:
+    """Return the variance of each bin over both sides, in events."""
+    return ratio_or_zero(bins.null2.sum(0), unit2_of(bins).max(0))
 
 
 def _normal(cells: ErrorSums, gap: Floats, constant: bool) -> tuple[Floats, ...]:

@@ -129,9 +129,12 @@ def measure_classes(laws: Sequence[GapLaw], level: float, *, same_bins: bool) ->
 
 
 def over_bins(finer: Measured, bins: Measured) -> Measured:
-    """Return an error over finer cells with the plug-in value and noise floor of the bins."""
-    middle = max(finer.debiased, bins.debiased)
-    return replace(bins, debiased=middle, low=finer.low, high=max(finer.high, middle), within=True)
+    """Return an error over finer cells with the plug-in value and noise floor of the bins.
+
+    The error over bins is at most that over finer cells: its lower limit holds, too.
+    """
+    low, middle = (max(getattr(finer, x), getattr(bins, x)) for x in ("low", "debiased"))
+    return replace(bins, debiased=middle, low=low, high=max(finer.high, middle), within=True)
 
 
 def _measured(law: GapLaw, level: float, middle: Floats) -> list[Measured]:

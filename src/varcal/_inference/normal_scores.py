@@ -10,6 +10,8 @@ from varcal._inference.error_sums import ErrorSums
 
 #: The least variance of a bin, in events: one event where scores say 0 is evidence, no proof.
 LEAST_EVENTS = 0.01
+#: A constant gap takes at most this part of the mean score of a cell, or of what is left to 1.
+MOST_OF_SCORE = 0.9
 #: Above this variance a normal score has the moments of a normal law.
 DENSE_EVENTS = 10.0
 #: Counts over which the moments of the score of a sparse bin are summed.
@@ -60,6 +62,8 @@ def normal_sums(cells: ErrorSums, v: Floats, gap: Floats) -> tuple[Floats, ...]:
         Sums, their squared scale, their variance (smaller in sparse cells, since scores are
         discrete) and their fourth cumulant.
     """
+    mean = ratio_or_zero(cells.score2, cells.weight2)
+    gap = np.clip(gap, -MOST_OF_SCORE * (1 - mean), MOST_OF_SCORE * mean)
     unit = np.sqrt(unit2_of(cells))
     events = np.maximum(ratio_or_zero(v, unit**2), LEAST_EVENTS * (cells.n > 0))
     skew = row_skewness(cells, gap)

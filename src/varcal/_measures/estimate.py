@@ -158,9 +158,10 @@ def estimate(
 
     The plug-in value :math:`T = \sum_b \pi_b |g_b|` is biased upwards, because noise adds to
     absolute values. Its sampling distribution is known in closed form for gaps of the observed
-    shape. It is inverted to get the debiased value and the interval, without resampling. The
-    p-value is the Cauchy combination of a chi-square test over the bins and a score test on smooth
-    trends.
+    shape. It is inverted to get the debiased value and the interval, without resampling. These
+    are about the integral of the absolute gap: where the gap changes within bins, they are over
+    finer cells. The p-value is a Cauchy combination of chi-square tests over bins and over finer
+    cells, a score test on smooth trends and a test of the overall gap.
 
     Parameters
     ----------
@@ -178,7 +179,7 @@ def estimate(
         Units that rows belong to, such as patients or customers. The interval and the test
         then allow for dependence within a unit.
     random_state : int
-        Seed of the simulated null distributions that are used if outcomes are sparse.
+        Seed of the random signs of groups, used by the test with fewer than 100 groups.
 
     Returns
     -------

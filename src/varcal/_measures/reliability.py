@@ -218,7 +218,7 @@ def reliability(
         Units that rows belong to, such as patients or customers. Intervals and bands then allow
         for dependence within a unit.
     random_state : int
-        Seed of the simulated null distribution of the test of ECE, used if outcomes are sparse.
+        Seed of the random signs of groups, used by the test of ECE with fewer than 100 groups.
 
     Returns
     -------
