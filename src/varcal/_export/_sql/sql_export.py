@@ -178,7 +178,7 @@ def _check_size(program: Program) -> None:
         raise InputError(
             f"the second stage has trees with {leaves:,} leaves; a query with more than "
             f"{MOST_LEAVES:,} is too long for some databases",
-            "fit with growth=False, or export it by to_onnx or to_python",
+            "fit with trees=False, or export it by to_onnx or to_python",
         )
 
 
