@@ -1,1 +1,1 @@
-"""The variable calibrator: score curve, additive model and trees, each as far as held-out rows go."""
+"""The variable calibrator: curves, an additive model and trees, each as far as rows go."""

@@ -109,6 +109,7 @@ class Design:
 
     def blocks(self) -> list[tuple[str, tuple[int, ...], int]]:
         """Return the name, the variables and the width of each block of columns."""
+        found: list[tuple[str, tuple[int, ...], int]]
         found = [(name, (SCORE,), width) for name, width in self.score.parts]
         for each in self.variables:
             found += [(name, (each.variable,), width) for name, width in each.parts]
@@ -150,7 +151,9 @@ class Design:
             found.append((a[:, :, None] * b[:, None, :]).reshape(len(z), -1))
         return np.hstack(found)
 
-    def chunks(self, z: Floats, columns: list[AnyArray], loss: Loss) -> Iterator[tuple[Floats, Loss]]:
+    def chunks(
+        self, z: Floats, columns: list[AnyArray], loss: Loss
+    ) -> Iterator[tuple[Floats, Loss]]:
         """Yield the columns and the loss of parts of the rows."""
         for begin in range(0, len(z), CHUNK):
             part = slice(begin, begin + CHUNK)
@@ -222,7 +225,7 @@ def with_pairs(
     some = [design.score, *sorted(best[:PAIR_VARIABLES], key=lambda one: one.variable)]
     begins = {SCORE: 0}
     at = 0
-    for name, variables, width in design.blocks():
+    for _, variables, width in design.blocks():
         if variables[0] not in begins:
             begins[variables[0]] = at
         at += width
@@ -358,12 +361,10 @@ class Tables:
             if each.varying.any():
                 eta = eta + unit * heights_at(each.knots, each.varying, values)
         for product in self.products:
-            values = [z if k == SCORE else columns[k] for k in product.variables]
-            knots = [self.table(k).knots for k in product.variables]
+            a, b = (z if k == SCORE else columns[k] for k in product.variables)
+            at, to = (self.table(k).knots for k in product.variables)
             for left, right in zip(product.first, product.second, strict=True):
-                eta = eta + heights_at(knots[0], left, values[0]) * heights_at(
-                    knots[1], right, values[1]
-                )
+                eta = eta + heights_at(at, left, a) * heights_at(to, right, b)
         return eta, self.scale * variance
 
     def steps(self, z: Step) -> tuple[Step, Step]:
@@ -466,7 +467,8 @@ class Fitted:
         """
         beta, V, design = self.fit.beta, self.fit.covariance, self.design
         effects: dict[int, list[Floats]] = {}
-        products, where_in = [], {}
+        products: list[Product] = []
+        where_in: dict[tuple[int, bool], list[slice]] = {}
         for name, variables, own in self.blocks():
             if name == "surface":
                 tables = [_pair_table(design.by_variable(k), SURFACE_CURVES) for k in variables]
@@ -474,7 +476,9 @@ class Fitted:
                 U, size, W = np.linalg.svd(B, full_matrices=False)
                 kept = size > SURFACE_ROUNDING * max(float(size.max(initial=0.0)), 1e-12)
                 first = (tables[0] @ (U * size))[:, kept].T
-                products.append(Product(variables, first, (tables[1] @ W.T)[:, kept].T))
+                products.append(
+                    Product((variables[0], variables[1]), first, (tables[1] @ W.T)[:, kept].T)
+                )
                 continue
             where_in.setdefault((variables[0], name == "varying"), []).append(own)
         for each in (design.score, *design.variables):

@@ -37,8 +37,9 @@ LEVEL_COLUMNS, LEVEL_ROWS = 60, 3.0
 
 # Numerical limits.
 
-#: Knots of a table: more are not seen in probabilities, and files stay small.
-KNOTS = 96
+#: Knots of a table: with 96 the log-loss on Adult, whose capital gains have many thresholds, was
+#: .0028 ± .0010 larger; files of ten variables stay below 500 kB.
+KNOTS = 256
 #: The difference of two values must not overflow.
 MOST_VALUE = 1e307
 #: A spread below this share of the values' size is rounding.
@@ -192,8 +193,10 @@ def number_columns(k: int, values: Floats, weight: Floats) -> Columns | None:
             blocks["raw"] = raw[:, None]
         heavy = (share >= ATOM_SHARE) & (share < 1 - ROUNDING)
         if heavy.any():
-            blocks["atoms"] = np.eye(len(found))[:, heavy] if len(found) <= 4 * KNOTS else (
-                (found[:, None] == found[heavy]).astype(np.float64)
+            blocks["atoms"] = (
+                np.eye(len(found))[:, heavy]
+                if len(found) <= 4 * KNOTS
+                else ((found[:, None] == found[heavy]).astype(np.float64))
             )
     return _standardized(k, found, share * (1 - missing), _thinned(rank, heavy), blocks, missing)
 
@@ -279,7 +282,9 @@ def _standardized(
     if missing > 0:
         blocks["missing"] = np.zeros((len(found), 1))
     widths = [block.shape[1] for block in blocks.values()]
-    table = np.vstack([np.hstack([block[knots] for block in blocks.values()]), np.zeros(sum(widths))])
+    table = np.vstack(
+        [np.hstack([block[knots] for block in blocks.values()]), np.zeros(sum(widths))]
+    )
     parts = tuple(zip(blocks, widths, strict=True))
     raw = Columns(k, found[knots], table, parts)
     rows = raw.at(found)

@@ -25,6 +25,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -95,7 +96,7 @@ def _varies(column: AnyArray) -> bool:
 
 def hashed(columns: Iterable[AnyArray]) -> NDArray[np.uint64]:
     """Return a hash for each row of numeric columns."""
-    total = np.uint64(0)
+    total: Any = np.uint64(0)
     for column in columns:
         # Adding 0 turns −0 into 0, which must have the same hash.
         bits = (np.asarray(column, dtype=np.float64) + 0.0).view(np.uint64)
@@ -349,7 +350,9 @@ def blockings_of(variables: Sequence[Variable], rows: Ints) -> list[Blocking]:
         both = a * (int(b.max()) + 1) + b
         most = 1.5 * max(int(a.max()), int(b.max()))
         if _many(both, max(LEAST_PAIR_BLOCKS, most), PAIR_ROWS_EACH):
-            first, second = (one, other) if _place(variables, one) < _place(variables, other) else (other, one)
+            first, second = (
+                (one, other) if _place(variables, one) < _place(variables, other) else (other, one)
+            )
             found.append(Blocking(first.names + second.names, first.values + second.values))
     return found
 
@@ -393,7 +396,10 @@ def neighbours_correlated(
     """Return whether rows that stand near one another are correlated; not if sorted by outcome."""
     given = np.empty_like(y)
     given[position] = y
-    if len(rows) < ORDER_ROWS_EACH * ORDER_BLOCKS or np.count_nonzero(np.diff(given)) < ORDER_BLOCKS:
+    if (
+        len(rows) < ORDER_ROWS_EACH * ORDER_BLOCKS
+        or np.count_nonzero(np.diff(given)) < ORDER_BLOCKS
+    ):
         return False
     number = np.asarray(position[rows] * ORDER_BLOCKS // len(y), dtype=np.intp)
     _, worth, p_value = _tested(residual, weight, number)
@@ -489,8 +495,8 @@ class Judgement:
         if self.how.startswith("time"):
             groups = ", and on other groups" if self.how == "time and groups" else ""
             return (
-                f"Shrinkage was judged forward in time: on {count(self.n_units, 'period')}, by models of "
-                f"earlier rows{groups}."
+                f"Shrinkage was judged forward in time: on {count(self.n_units, 'period')}, by "
+                f"models of earlier rows{groups}."
             )
         if self.how == "groups":
             return f"Shrinkage was judged on held-out groups ({self.n_units:,})."
@@ -531,8 +537,8 @@ def warn_of_few_units(rows: CalibrationRows) -> None:
     if units is None or (n_units := len(np.unique(units))) >= LEAST_UNITS:
         return
     warnings.warn(
-        f"{argument} holds {n_units} {noun}{'s' * (n_units > 1)}; at least {LEAST_UNITS} are needed "
-        "to learn anything about others, so the scores stay as they are",
+        f"{argument} holds {n_units} {noun}{'s' * (n_units > 1)}; at least {LEAST_UNITS} are "
+        "needed to learn anything about others, so the scores stay as they are",
         VarcalWarning,
         stacklevel=5,
     )

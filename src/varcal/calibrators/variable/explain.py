@@ -371,7 +371,9 @@ def _curve(
     if k in of_trees:
         value = value + tree_share * (of_trees[k] - value)
     # The part that is not applied is not ruled out.
-    reach = _NORMAL_95 * np.sqrt(tables.scale * table.variance + (1 - share) * (whole - share * whole) ** 2)
+    reach = _NORMAL_95 * np.sqrt(
+        tables.scale * table.variance + (1 - share) * (whole - share * whole) ** 2
+    )
     heights = np.column_stack([value, value - reach, value + reach])
     gone = heights[-1] if table.variance[-1] > 0 else None
     if not len(table.knots):
@@ -382,13 +384,15 @@ def _curve(
         if len(values) > CURVE_POINTS:
             even = np.linspace(0, len(values) - 1, CURVE_POINTS)
             values = np.interp(even, np.arange(len(values)), values)
-        heights = np.column_stack(
-            [np.interp(values, table.knots, each[:-1]) for each in heights.T]
-        )
+        heights = np.column_stack([np.interp(values, table.knots, each[:-1]) for each in heights.T])
         ends = np.interp([0.01, 0.99], np.linspace(0, 1, len(table.knots)), table.knots)
         inner = (float(ends[0]), float(ends[1]))
         kind = schema.kinds[k]
-        at = tuple(edge_texts(values.tolist(), datetime=True)) if kind == "datetime" else tuple(values.tolist())
+        at = (
+            tuple(edge_texts(values.tolist(), datetime=True))
+            if kind == "datetime"
+            else tuple(values.tolist())
+        )
     return Effect(
         schema.names[k], schema.kinds[k], at, float(level_of(np.array([z]))[0]),
         heights[:, 0], heights[:, 1], heights[:, 2], inner, gone,

@@ -163,9 +163,7 @@ def _cuts(known: Floats) -> Floats:
     return cuts[(cuts >= known[0]) & (cuts < known[-1])]
 
 
-def _mean_square(
-    codes: list[AnyArray], residual: Floats, weight: Floats, doubt: float
-) -> float:
+def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats, doubt: float) -> float:
     """Return the mean squared error that cells of one to three variables show at most."""
     found, total = 0.0, float(weight.sum())
     for number in (1, 2, 3):

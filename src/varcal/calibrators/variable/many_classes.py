@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.steps import (
     Step,
@@ -34,8 +34,10 @@ from varcal.calibrators.steps import (
     largest,
     log,
     score,
-    softmax as softmax_steps,
     total,
+)
+from varcal.calibrators.steps import (
+    softmax as softmax_steps,
 )
 from varcal.calibrators.softmax import softmax
 from varcal.calibrators.variable import dependence
@@ -44,13 +46,17 @@ from varcal.calibrators.variable.additive import (
     Fitted,
     Tables,
     fit_design,
-    on_all_rows,
     screened,
 )
-from varcal.calibrators.variable.columns import winsorized
 from varcal.calibrators.variable.dependence import Folds, Found, Search
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
-from varcal.calibrators.variable.reml import CERTAIN_WEIGHT, LARGEST_LOG_POWER, PowerLoss, fit_blocks, held_out
+from varcal.calibrators.variable.reml import (
+    CERTAIN_WEIGHT,
+    LARGEST_LOG_POWER,
+    PowerLoss,
+    fit_blocks,
+    held_out,
+)
 from varcal.calibrators.variable.shrinkage import (
     BEYOND_DOUBT,
     CALIBRATED_SCORES,
@@ -294,7 +300,9 @@ class ClassesModel:
             variance = variance + slope**2 * spread[:, None]
         if self.map is not None:
             variance = variance + PENALTY_DOUBT * self.map.variance(powered)
-            apart = _log_odds(_normalized(self.map.logits(powered))) - _log_odds(_normalized(powered))
+            apart = _log_odds(_normalized(self.map.logits(powered))) - _log_odds(
+                _normalized(powered)
+            )
             variance = variance + (1.0 - self.map_share) * apart**2
         return np.sqrt(variance)
 
@@ -384,7 +392,7 @@ def fit_many_classes(
     key = dependence.hashed([*np.round(logs.T, dependence.SCORE_DECIMALS), *columns])
     folds = dependence.make_folds(key, y, mass, groups, time)
     picked = dependence.sample(key, MOST_ROWS)
-    whole, every, every_mass, every_columns = logs, y, mass, columns
+    whole, every, every_mass = logs, y, mass
     if len(picked) < len(y):
         logs, y, mass, folds = logs[picked], y[picked], mass[picked], folds.take(picked)
         columns, key = [each[picked] for each in columns], key[picked]
@@ -527,7 +535,7 @@ def _fit_trees(
     n_levels: list[int],
     folds: Folds,
 ) -> tuple[Trees | None, Share, float]:
-    """Return trees that start at ℓ₃ of held-out rows, how much of them is applied, and what they move."""
+    """Return trees that start at ℓ₃, how much of them is applied, and what they move."""
     hot = np.zeros((base.shape[1], len(y)))
     hot[y, np.arange(len(y))] = 1.0
 

@@ -15,7 +15,8 @@ optimization, Biometrics 73.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -59,7 +60,9 @@ LARGEST_LOG_POWER = 5.0
 class Loss(Protocol):
     """Minus the log-likelihood of rows, as a function of their linear predictors."""
 
-    weight: Floats
+    @property
+    def weight(self) -> Floats:
+        """The number of rows that each row stands for."""
 
     def rows(self, eta: Floats) -> Floats:
         """Return the weighted loss of each row."""
@@ -67,7 +70,7 @@ class Loss(Protocol):
     def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
         """Return minus the first and the expected second derivative for each row."""
 
-    def take(self, rows: AnyArray) -> Loss:
+    def take(self, rows: AnyArray | slice) -> Loss:
         """Return the loss of some of the rows."""
 
 
@@ -91,7 +94,7 @@ class LogisticLoss:
             mean * (1.0 - mean), LEAST_WEIGHT
         )
 
-    def take(self, rows: AnyArray) -> LogisticLoss:
+    def take(self, rows: AnyArray | slice) -> LogisticLoss:
         """Return the loss of some of the rows."""
         offset = self.offset[rows] if isinstance(self.offset, np.ndarray) else self.offset
         return LogisticLoss(self.y[rows], self.weight[rows], offset)
@@ -128,7 +131,7 @@ class PowerLoss:
             power**2 * spread, LEAST_WEIGHT
         )
 
-    def take(self, rows: AnyArray) -> PowerLoss:
+    def take(self, rows: AnyArray | slice) -> PowerLoss:
         """Return the loss of some of the rows."""
         return PowerLoss(self.logs[rows], self.y[rows], self.weight[rows])
 
@@ -213,16 +216,14 @@ def fit_blocks(
     return _finished(beta, lam, groups, size, H, _with_certain(H, short, weight, loss.weight))
 
 
-def _with_certain(
-    H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass: Floats
-) -> Floats:
+def _with_certain(H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass: Floats) -> Floats:
     """Return XᵀWX with at least `CERTAIN_WEIGHT` on every row."""
     extra = CERTAIN_WEIGHT * mass - weight
     some = np.flatnonzero(extra > 0)
     return H + _gram(X[some], extra[some]) if len(some) else H
 
 
-def refit_on_all(fit: Fit, groups: Ints, chunks: list[Any]) -> Fit:
+def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) -> Fit:
     """Take one Newton step on more rows than fit into one matrix, with the same penalties.
 
     `chunks` yields columns and losses of parts of the rows; a sixteenth of them guards the step.

@@ -87,7 +87,8 @@ def share_of(
     --------
     >>> x = np.linspace(-1, 1, 400)
     >>> y = x + 0.1 * np.sin(50 * x)
-    >>> share_of(lambda w: ((y - w * x) ** 2 / 2, (y - w * x) * x, x**2), np.ones(400), (1, 2)).value > 0.9
+    >>> along = lambda w: ((y - w * x) ** 2 / 2, (y - w * x) * x, x**2)
+    >>> share_of(along, np.ones(400), (1, 2)).value > 0.9
     True
     """
     w = 0.5

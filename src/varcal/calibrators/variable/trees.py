@@ -20,8 +20,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators.steps import Forest, Step, clipped, code, find, missing, number
-from varcal.calibrators.steps import take, trees, where
+from varcal.calibrators.steps import (
+    Forest,
+    Step,
+    clipped,
+    code,
+    find,
+    missing,
+    number,
+    take,
+    trees,
+    where,
+)
 from varcal.calibrators.variable.columns import distinct
 
 # Tuned constants, chosen on worlds with jumps, a checkerboard, three-way spikes, and two tables.
@@ -82,7 +92,7 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats, most: int)
     """
     if n_levels:
         held = values >= 0
-        counts = np.bincount(values[held], weight[held], minlength=n_levels)
+        counts = np.bincount(values[held], weight[held], minlength=n_levels).astype(np.float64)
         largest = np.argsort(-counts, kind="stable")[: most - 2]
         own = np.sort(largest[counts[largest] >= LEVEL_ROWS])
         if not len(own) or np.count_nonzero(counts) + (not held.all()) < 2:
@@ -219,9 +229,7 @@ class Boosting:
             for each in self.cells
         )
 
-    def held_out(
-        self, base: Floats, splits: list[tuple[Bools, Bools]]
-    ) -> tuple[int, Floats]:
+    def held_out(self, base: Floats, splits: list[tuple[Bools, Bools]]) -> tuple[int, Floats]:
         """Return the number of trees with the least held-out loss, and the predictor by them.
 
         Rows that are never held out keep `base`, of shape (outputs, n).
@@ -249,8 +257,8 @@ class Boosting:
         machine = _Machine(self, base, [np.arange(base.shape[1])])
         found = [machine.step() for _ in range(n_trees)]
         variable, cut, value, gain = (np.stack(each, axis=1) for each in zip(*found, strict=True))
-        used = np.bincount(variable.ravel(), gain.ravel(), minlength=len(self.cells))
-        used = used / max(float(used.sum()), 1e-300)
+        gains = np.bincount(variable.ravel(), gain.ravel(), minlength=len(self.cells))
+        used = np.asarray(gains / max(float(gains.sum()), 1e-300), dtype=np.float64)
         return Trees(self.cells, machine.place, variable, cut, value, used)
 
 
@@ -275,18 +283,14 @@ class _Machine:
 
     def _slopes(self) -> tuple[Floats, Floats]:
         both = [self.rows.slopes(eta, part) for eta, part in zip(self.eta, self.parts, strict=True)]
-        gradient, curvature = (
-            np.concatenate([each[i].ravel() for each in both]) for i in (0, 1)
-        )
+        gradient, curvature = (np.concatenate([each[i].ravel() for each in both]) for i in (0, 1))
         return gradient, curvature
 
     def _places(self) -> Ints:
         """Return the order of cells: their own, or for categories that of their residuals."""
         rows, n_cells = self.rows, self.rows.n_cells
         n_machines = int(self.machine.max()) + 1
-        place = np.broadcast_to(
-            np.arange(n_cells), (n_machines, len(rows.codes), n_cells)
-        ).copy()
+        place = np.broadcast_to(np.arange(n_cells), (n_machines, len(rows.codes), n_cells)).copy()
         if not any(len(each.of_level) for each in rows.cells):
             return place
         gradient, curvature = self._slopes()
@@ -310,7 +314,9 @@ class _Machine:
         packed = _Packed.of(*self._slopes(), self.mass, self.total)
         n_cells, node = rows.n_cells, self.machine
         sums = _histograms(self.codes, node, packed.value, m, n_cells)
-        variables, cuts, gains = [], [], []
+        variables: list[AnyArray] = []
+        cuts: list[AnyArray] = []
+        gains: list[AnyArray] = []
         for level in range(depth):
             if level:
                 sums = _children(sums, self.codes, packed.value, node)
@@ -322,7 +328,7 @@ class _Machine:
             at += np.arange(n)
             node = 2 * node + (self.codes.ravel()[at] > cut[node])
         leaves = m * 2**depth
-        G, H = packed.sums(np.bincount(node, packed.value, minlength=leaves))
+        G, H = packed.sums(np.bincount(node, packed.value, minlength=leaves).astype(np.float64))
         value = -rows.rate * G / (H + LEAF_PENALTY)
         added, begin = value[node], 0
         for eta in self.eta:

@@ -7,9 +7,8 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.special import expit, logit, ndtri
 
-from varcal._arrays import AnyArray, Floats, Ints
+from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
-from varcal._text.numbers import points
 from varcal._threads import one_blas_thread
 from varcal.calibrators.calibrator import Calibrator
 from varcal.calibrators.schema import Schema
@@ -51,7 +50,6 @@ from varcal.calibrators.variable.explain import (
 from varcal.calibrators.variable.many_classes import (
     ClassesModel,
     ClassesRecord,
-    certainty,
     fit_many_classes,
 )
 from varcal.calibrators.variable.shrinkage import Share
@@ -236,6 +234,7 @@ class VariableCalibrator(Calibrator):
         rows, columns, mass = rows.take(order), [each[order] for each in columns], mass[order]
         n_levels = self._n_levels()[: len(columns)]
         record: Record | ClassesRecord
+        self.model_: LogisticModel | ClassesModel
         if rows.p.ndim == 1:
             self.model_, record = fit_two_classes(
                 rows.p,
@@ -277,8 +276,7 @@ class VariableCalibrator(Calibrator):
 
     def _pool_rare_levels(self, rows: CalibrationRows, mass: Floats) -> None:
         """Forget the names of rare levels where there are many; they share one effect."""
-        for k, variable in enumerate(rows.variables):
-            levels = self.schema_.levels[k]
+        for k, levels in enumerate(self.schema_.levels):
             if len(levels) <= MOST_RARE_LEVELS:
                 continue
             codes = self.schema_.align(rows.variables, unseen=-2)[k]
@@ -306,7 +304,11 @@ class VariableCalibrator(Calibrator):
         return columns
 
     def _terms(
-        self, record: Record | ClassesRecord, rows: CalibrationRows, columns: list[AnyArray], mass: Floats
+        self,
+        record: Record | ClassesRecord,
+        rows: CalibrationRows,
+        columns: list[AnyArray],
+        mass: Floats,
     ) -> tuple[Term, ...]:
         """Return what describes the fit of each variable."""
         some = sample(hashed([*rows.p.reshape(len(rows), -1).T, *columns]), MEASURED_ROWS)
@@ -491,7 +493,9 @@ class VariableCalibrator(Calibrator):
             stage = next(each for each in self.stages_ if each.name == "trees")
             gain = f"held-out gain {stage.gain:.4f} ± {stage.error:.4f}"
             along = ", ".join(self._tree_names())
-            table.append({"step": "trees", "along": along, "moved": round(stage.moved, 5), "evidence": gain})
+            table.append(
+                {"step": "trees", "along": along, "moved": round(stage.moved, 5), "evidence": gain}
+            )
         return " ".join(words), table
 
     def _tree_names(self) -> list[str]:
