@@ -123,9 +123,8 @@ _READ: dict[str, Callable[[Step, _Rows], AnyArray]] = {
 
 
 def _sigmoid(x: Floats) -> Floats:
-    tail = np.exp(-np.abs(x))
-    large = 1.0 / (1.0 + tail)
-    return np.asarray(np.where(x >= 0, large, tail * large))
+    # Each of these operations is monotone after rounding, too.
+    return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
 _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
