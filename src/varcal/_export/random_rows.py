@@ -15,15 +15,15 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program
 from varcal._input.variables import Variable
-from varcal.calibrators.steps import Step, sorted_steps
+from varcal.calibrators.steps import sorted_steps
 from varcal.exceptions import InputError
 
 #: Rows that an export carries.
 CARRIED = 200
 #: A level that no calibrator was fitted on, with what may be misread in SQL.
 UNSEEN = "an 'unseen' \"level\" \\"
-#: Shares of numbers that are missing, infinite, beyond the cuts, and at a cut.
-_MISSING, _INFINITE, _BEYOND, _AT_CUT = 0.06, 0.04, 0.1, 0.2
+#: Shares of numbers between cuts, missing, infinite, beyond the cuts, and at a cut.
+SHARES = (0.6, 0.06, 0.04, 0.1, 0.2)
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,10 +49,7 @@ class RandomRows:
         """Make up rows."""
         rng = np.random.default_rng(n)
         p = _scores(program, n, rng)
-        names, kinds, levels = program.schema.names, program.schema.kinds, program.schema.levels
-        variables = tuple(
-            _variable(program, k, name, kinds[k], levels[k], n, rng) for k, name in enumerate(names)
-        )
+        variables = tuple(_variable(program, k, n, rng) for k in range(len(program.schema.names)))
         return cls(p, variables, program.expected(p, variables))
 
     def values(self, k: int) -> list[Any]:
@@ -71,23 +68,15 @@ def _scores(program: Program, n: int, rng: np.random.Generator) -> Floats:
         p[certain] = np.eye(k)[rng.integers(0, k, int(certain.sum()))]
         return np.asarray(p / p.sum(axis=1, keepdims=True))
     second = rng.beta(0.7, 0.7, n)
-    cuts = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads(step, "score")]
-    known = np.concatenate([np.array([0.0, 1.0, 0.5]), *cuts])
-    known = known[(known >= 0) & (known <= 1)]
+    known = np.append([0.0, 1.0, 0.5], _cuts(program, "score", 1))
     some = rng.random(n) < 0.15
-    second[some] = rng.choice(known, int(some.sum()))
+    second[some] = rng.choice(known[(known >= 0) & (known <= 1)], int(some.sum()))
     return np.column_stack([1.0 - second, second])
 
 
-def _variable(
-    program: Program,
-    k: int,
-    name: str,
-    kind: str,
-    levels: tuple[Any, ...],
-    n: int,
-    rng: np.random.Generator,
-) -> Variable:
+def _variable(program: Program, k: int, n: int, rng: np.random.Generator) -> Variable:
+    schema = program.schema
+    name, kind, levels = schema.names[k], schema.kinds[k], schema.levels[k]
     if kind == "levels":
         # Two more: unseen and missing.
         weights = np.append(np.ones(len(levels)), [0.1 * len(levels)] * 2)
@@ -103,7 +92,7 @@ def _variable(
             f"variable {name!r} holds durations, which other engines count differently",
             "fit the calibrator on a number instead, such as the seconds or days",
         )
-    values = _numbers(program, k, n, rng)
+    values = _numbers(_cuts(program, "number", k), n, rng)
     if kind == "datetime":
         # Instants are whole microseconds, not infinite.
         values = np.where(np.isfinite(values), np.round(values, 3), np.nan)
@@ -111,53 +100,39 @@ def _variable(
     return Variable(name, "numeric", values)
 
 
-def _numbers(program: Program, k: int, n: int, rng: np.random.Generator) -> AnyArray:
-    reading = [_cuts_of(step) for step in sorted_steps(program.outputs) if _reads_number(step, k)]
-    cuts = np.unique(np.concatenate([np.empty(0), *reading]))
-    if not len(cuts):
-        cuts = np.array([0.0, 1.0])
+def _numbers(cuts: Floats, n: int, rng: np.random.Generator) -> AnyArray:
+    """Return numbers at, between and beyond cuts, missing and infinite ones."""
+    cuts = np.unique(cuts) if len(cuts) else np.array([0.0, 1.0])
     low, high = float(cuts[0]), float(cuts[-1])
     reach = min(max(high - low, abs(high), 1.0), 1e100)
     # Between two neighbouring cuts, each pair as likely as another.
     at = rng.integers(0, max(len(cuts) - 1, 1), n)
     later = cuts[np.minimum(at + 1, len(cuts) - 1)]
-    values = cuts[at] + rng.random(n) * (later - cuts[at])
-    kind = rng.random(n)
-    ends = np.cumsum([_MISSING, _INFINITE, _BEYOND, _AT_CUT])
-    choices = (
+    kinds = (
+        cuts[at] + rng.random(n) * (later - cuts[at]),
         np.full(n, np.nan),
         rng.choice([-np.inf, np.inf], n),
         rng.choice([low - reach, high + reach], n),
         rng.choice(cuts, n),
     )
-    for choice, begin, end in zip(choices, [0.0, *ends[:-1]], ends, strict=True):
-        values = np.where((kind >= begin) & (kind < end), choice, values)
-    return np.asarray(values)
+    return np.asarray(np.choose(rng.choice(len(kinds), n, p=SHARES), kinds))
 
 
-def _reads(step: Step, op: str) -> bool:
-    return bool(step.args) and step.args[0].op == op
-
-
-def _reads_number(step: Step, k: int) -> bool:
-    """Tell whether a step compares variable k, perhaps after it was moved into a range."""
-    if not step.args:
-        return False
-    # The threshold of a tree may come first: threshold ≤ number.
-    source = step.args[1] if step.op == "at_most" else step.args[0]
-    while source.op in ("where", "minimum", "maximum"):
-        source = source.args[2] if source.op == "where" else source.args[0]
-    return source.op == "number" and source.data == k
-
-
-def _cuts_of(step: Step) -> Floats:
-    """Return the numbers at which a step changes what it does."""
-    if step.op == "find":
-        return np.asarray(step.data)
-    if step.op == "curve":
-        return np.asarray(step.data.knots)
-    if step.op in ("less", "at_most", "equal", "minimum", "maximum"):
-        other = step.args[0] if step.op == "at_most" else step.args[1]
-        if other.op == "constant":
-            return np.atleast_1d(np.asarray(other.data, dtype=np.float64))
-    return np.empty(0)
+def _cuts(program: Program, op: str, k: int) -> Floats:
+    """Return the numbers at which steps that read a score or a variable change what they do."""
+    found = [np.empty(0)]
+    for step in sorted_steps(program.outputs):
+        inner = [arg for arg in step.args if arg.op != "constant"]
+        source = inner[0] if inner else step
+        while source.op in ("where", "minimum", "maximum"):  # moved into a range
+            source = source.args[2] if source.op == "where" else source.args[0]
+        if source.op != op or source.data != k or source is step:
+            continue
+        if step.op == "find":
+            found.append(step.data)
+        elif step.op == "curve":
+            found.append(step.data.knots)
+        elif step.op in ("less", "at_most", "equal", "minimum", "maximum"):
+            held = [arg.data for arg in step.args if arg.op == "constant"]
+            found.append(np.array(held, dtype=np.float64).ravel())
+    return np.concatenate(found)

@@ -417,7 +417,6 @@ class Calibrator(BaseEstimator, ABC):
         found: Schema = getattr(self, "schema_", NO_VARIABLES)
         return found
 
-    @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
         """Return the calibrated probabilities, shape (n, K)."""
         schema = self._schema

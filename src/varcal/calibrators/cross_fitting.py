@@ -104,25 +104,19 @@ def _given_folds(cv: Any, y: Any) -> Any:
     """Return the splitter of scikit-learn, or of pairs of rows to train and to test on."""
     try:
         splitter = check_cv(cv, y, classifier=True)
-        if not hasattr(cv, "split") or isinstance(cv, bytes | bytearray):
-            pairs = [
-                (np.asarray(train), np.asarray(test))
-                for train, test in islice(splitter.split(), len(y) + 1)
-            ]
-            if any(
-                part.ndim != 1 or part.dtype.kind not in "iub" for pair in pairs for part in pair
-            ):
-                raise TypeError("not the numbers of rows")
-            if not pairs or len(pairs) > len(y):
-                raise ValueError("no folds, or more than rows")
-            splitter = check_cv(pairs)
+        if hasattr(cv, "split") and not isinstance(cv, bytes | bytearray):
+            return splitter
+        pairs = [tuple(map(np.asarray, pair)) for pair in islice(splitter.split(), len(y) + 1)]
+        fine = all(part.ndim == 1 and part.dtype.kind in "iub" for pair in pairs for part in pair)
+        if not fine or not 0 < len(pairs) <= len(y) or {len(pair) for pair in pairs} != {2}:
+            raise ValueError("not pairs of rows")
+        return check_cv(pairs)
     except Exception as error:  # what it was given may raise anything
         raise InputError(
             f"cv is {shown(cv)}: {type(error).__name__}",
             "give a number of folds, a splitter, or pairs of rows to train and to test on",
             argument="cv",
         ) from None
-    return splitter
 
 
 def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:

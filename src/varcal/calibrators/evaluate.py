@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal._threads import one_blas_thread
 from varcal.calibrators.steps import Curve, Forest, Step, is_lazy, sorted_steps
 
 #: Numbers in a block of rows, and its least rows, so that what is computed stays in cache.
@@ -53,41 +56,53 @@ def evaluate(
     >>> evaluate([score(1) * 0.5], np.array([[0.2, 0.8]]))
     array([[0.4]])
     """
-    n = len(scores)
+    n, outputs = len(scores), tuple(outputs)
     found = np.empty((n, len(outputs)))
     block = n
     if n > LEAST_BLOCK:
-        widest = max(step.width or 1 for step in sorted_steps(outputs))
+        widest = max(step.width for step, *_ in _ordered(outputs))
         block = max(LEAST_BLOCK, BLOCK_CELLS // (4 + widest))
-    for begin in range(0, n, max(block, 1)):
-        at = slice(begin, min(begin + block, n))
-        rows = _Rows(scores, variables, n_levels, at, at.stop - begin)
-        for k, column in enumerate(_values(outputs, rows)):
-            found[at, k] = column
+    products = any(step.op == "dot" for step, *_ in _ordered(outputs))
+    with one_blas_thread() if products else nullcontext():
+        for begin in range(0, n, max(block, 1)):
+            at = slice(begin, min(begin + block, n))
+            rows = _Rows(scores, variables, n_levels, at, at.stop - begin)
+            for k, column in enumerate(_values(outputs, rows)):
+                found[at, k] = column
     return found
 
 
-def _values(outputs: Sequence[Step], rows: _Rows) -> list[AnyArray]:
-    found: dict[int, AnyArray] = {}
+@lru_cache(maxsize=256)
+def _ordered(outputs: tuple[Step, ...]) -> list[tuple[Step, str, list[int], bool]]:
+    """Return steps, how they are computed, where their arguments are, and whether one is wide."""
+    places: dict[int, int] = {}
+    found: list[tuple[Step, str, list[int], bool]] = []
+    for step in sorted_steps(outputs, lazy=True):
+        places[id(step)] = len(found)
+        how = "read" if step.op in _READ else "lazy" if is_lazy(step) else "computed"
+        args = [places[id(arg)] for arg in step.args[: 1 if how == "lazy" else None]]
+        found.append((step, how, args, any(arg.width for arg in step.args)))
+    return found
+
+
+def _values(outputs: tuple[Step, ...], rows: _Rows) -> list[AnyArray]:
+    found: list[AnyArray] = []
+    at = {}
     with np.errstate(all="ignore"):
-        for step in sorted_steps(outputs, lazy=True):
-            if step.op in _READ:
-                found[id(step)] = _READ[step.op](step, rows)
-            elif is_lazy(step):
-                found[id(step)] = _chosen(step, found[id(step.args[0])], rows)
+        for step, how, places, wide in _ordered(outputs):
+            at[id(step)] = len(found)
+            if how == "read":
+                found.append(_READ[step.op](step, rows))
+            elif how == "lazy":
+                found.append(_chosen(step, found[places[0]], rows))
+            elif step.op in _OTHERS:
+                found.append(_OTHERS[step.op](step, *[found[k] for k in places]))
             else:
-                found[id(step)] = _computed(step, [found[id(arg)] for arg in step.args])
-    return [found[id(step)] for step in outputs]
-
-
-def _computed(step: Step, args: list[AnyArray]) -> AnyArray:
-    if step.op in _OTHERS:
-        return np.asarray(_OTHERS[step.op](step, *args))
-    if any(arg.width for arg in step.args):
-        # A number is combined with every element of a vector.
-        pairs = zip(step.args, args, strict=True)
-        args = [value if arg.width else value[:, None] for arg, value in pairs]
-    return np.asarray(_ELEMENTWISE[step.op](*args))
+                args = [found[k] for k in places]
+                if wide:  # a number is combined with every element of a vector
+                    args = [each if each.ndim == 2 else each[:, None] for each in args]
+                found.append(_ELEMENTWISE[step.op](*args))
+    return [found[at[id(step)]] for step in outputs]
 
 
 def _chosen(step: Step, position: AnyArray, rows: _Rows) -> AnyArray:

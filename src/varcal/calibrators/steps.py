@@ -42,9 +42,9 @@ top                                     the position of the largest element of a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -199,24 +199,10 @@ def code(k: int) -> Step:
     return Step("code", (), k)
 
 
-def log(x: Step) -> Step:
-    """Return the natural logarithm."""
-    return elementwise("log", x)
-
-
-def exp(x: Step) -> Step:
-    """Return the exponential."""
-    return elementwise("exp", x)
-
-
-def sqrt(x: Step) -> Step:
-    """Return the square root."""
-    return elementwise("sqrt", x)
-
-
-def sigmoid(x: Step) -> Step:
-    """Return the logistic function."""
-    return elementwise("sigmoid", x)
+log: Callable[[Step], Step] = partial(elementwise, "log")
+exp: Callable[[Step], Step] = partial(elementwise, "exp")
+sqrt: Callable[[Step], Step] = partial(elementwise, "sqrt")
+sigmoid: Callable[[Step], Step] = partial(elementwise, "sigmoid")
 
 
 def clipped(x: Step, low: float, high: float) -> Step:
