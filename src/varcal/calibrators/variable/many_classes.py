@@ -24,6 +24,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.softmax import softmax
 from varcal.calibrators.steps import (
     Step,
     clipped,
@@ -39,7 +40,6 @@ from varcal.calibrators.steps import (
 from varcal.calibrators.steps import (
     softmax as softmax_steps,
 )
-from varcal.calibrators.softmax import softmax
 from varcal.calibrators.variable import dependence
 from varcal.calibrators.variable.additive import (
     Design,

@@ -11,10 +11,10 @@ from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
 from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.schema import Schema
+from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
 from varcal.calibrators.rows import CalibrationRows, consistent
-from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import (
     Step,
     clipped,
