@@ -52,7 +52,7 @@ def flat(text):
             "Repair: score curve",
             "P(churn = Yes) is somewhat too high on average, wrong for groups",
             "On average the model says 40.1% and 37.9% happens. But along 1 of 3 variables it is "
-            "surely off by more than 2 points, most along age: 8.4 points.",
+            "surely off by more than 2 points, most along age: 8.3 points.",
         ),
         (
             "rare",
