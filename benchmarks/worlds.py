@@ -872,7 +872,7 @@ def wavy(rng: Rng, n: int) -> Found:
 
 
 #: periods, rows: gaps that the test sees, with at least ten finer cells each
-WAVES = ((1, 10_000), (4, 10_000), (9, 10_000), (12, 40_000))
+WAVES = ((1, 10_000), (4, 10_000), (9, 20_000), (12, 40_000))
 
 
 def evidence_worlds() -> Iterator[World]:
