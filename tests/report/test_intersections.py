@@ -74,7 +74,7 @@ def test_the_section_shows_slices_a_map_and_the_number(audit):
     assert "<b>sex" not in page and "&lt;b&gt;sex" in page and "<b>sex" not in text
     for form in (page, text):
         assert f"{100 * first.predicted:.1f}%" in form
-        assert f"too high by {100 * first.gap:.1f} points" in form
+        assert f"too high by {100 * first.shrunk:.1f} points" in form
         assert f"{100 * audit.intersections.predictable.low:.1f} points" in form
     # One probability: nothing to name.
     assert "risk ·" not in page and "risk too high by" not in text.split("Over ")[0]
@@ -84,7 +84,7 @@ def test_slices_as_markdown(audit):
     found = audit.intersections.slices
     text = slices_markdown(found, audit.intersections.predictable)
     assert text.startswith(f"# {len(found)} slice")
-    assert "| Slice | Rows | Says | Happens | Gap, points | p |" in text
+    assert "| Slice | Rows | Says | Happens | Shrunk gap, points | p |" in text
     assert "&lt;b&gt;sex = f" in text and "points of gap can be predicted" in text
 
 

@@ -58,6 +58,10 @@ class Changes:
     def _shown(self) -> dict[str, list[str]]:
         """Return the columns of the printed table, in points."""
         made = self.columns
+        clearest = [
+            f"{signed(change)} {place}" if place else ""
+            for place, change in zip(made["place"], made["place_change"], strict=True)
+        ]
         return {
             "variable": made["variable"],
             "before": [points(value) for value in made["before"]],
@@ -69,10 +73,7 @@ class Changes:
             ],
             "p": ["" if p != p else p_text(p) for p in made["p_adjusted"]],
             "verdict": made["verdict"],
-            "clearest change": [
-                f"{signed(change)} {place}" if place else ""
-                for place, change in zip(made["place"], made["place_change"], strict=True)
-            ],
+            **({"clearest change": clearest} if any(clearest) else {}),
         }
 
     def __repr__(self) -> str:

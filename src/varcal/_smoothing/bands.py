@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -328,31 +329,24 @@ def lines(
     inside = (rank >= trim) & (rank <= 1 - trim)
     inside |= not inside.any()
     worst = int(np.argmax(np.where(inside, np.abs(fit[:, 2]), -1.0)))
-    none = np.full(len(at), np.nan)
+    none = ("error_se", "predicted_error_se", "gap_se", "low", "high")
+    unknown = ("pointwise_critical", "critical", "worst_low", "worst_high", "level", "dof")
+    missing: dict[str, Any] = dict.fromkeys(none, np.full(len(at), np.nan))
+    missing |= dict.fromkeys(unknown, np.nan)
     return Bands(
         cells=at,
         x=at.x,
         error=fit[:, 0],
         predicted_error=fit[:, 1],
         gap=fit[:, 2],
-        error_se=none,
-        predicted_error_se=none,
-        gap_se=none,
-        pointwise_critical=np.nan,
-        critical=np.nan,
-        low=none,
-        high=none,
         smooth_error=fit[:, 0],
         smooth_predicted_error=fit[:, 1],
         worst=worst,
         searched=inside,
         candidates=np.arange(len(at)) == worst,
-        worst_low=np.nan,
-        worst_high=np.nan,
         half_span=half_span,
-        level=np.nan,
-        dof=np.nan,
         breaks=breaks,
+        **missing,
     )
 
 
