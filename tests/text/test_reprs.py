@@ -8,7 +8,7 @@ import pytest
 import varcal as vc
 
 #: The most lines and columns of a text.
-LINES, COLUMNS = 40, 100
+LINES, COLUMNS = 42, 100
 EVIL = "<img src=x onerror=alert(1)>"
 #: Results without a table, whose text a notebook shows.
 PLAIN = {"Reliability", "PredictableGap", "Monitor", "Status", "Collected", "BinPlan", "Applied"}
