@@ -180,9 +180,9 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
         fitted.predict_interval(p, v)
 
 
-SECOND_STAGE = "VariableCalibrator with a second stage"
-GROWTH = ("calibrator", "state", "model_", "fields", "growth", "fields")
-TABLE = (*GROWTH, "tables", "$tuple", 0, "fields")
+WITH_TREES = "VariableCalibrator with trees"
+MODEL = ("calibrator", "state", "model_", "fields")
+TREES = (*MODEL, "trees", "fields")
 
 
 @pytest.mark.parametrize(
@@ -191,11 +191,11 @@ TABLE = (*GROWTH, "tables", "$tuple", 0, "fields")
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
         ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
-        (SECOND_STAGE, (*GROWTH, "share"), 1.5, r"it\.model_"),
-        (SECOND_STAGE, (*GROWTH, "shift"), {"$float": "inf"}, r"it\.model_"),
-        (SECOND_STAGE, (*GROWTH, "variables"), {"$tuple": [-1, 0, 1, 7]}, r"it\.model_"),
-        (SECOND_STAGE, (*GROWTH, "effects"), {"$tuple": []}, r"it\.model_"),
-        (SECOND_STAGE, (*TABLE, "pair"), {"$tuple": [0, 9]}, r"it\.model_"),
+        (WITH_TREES, (*MODEL, "tree_share"), 1.5, r"it\.model_"),
+        (WITH_TREES, (*MODEL, "shift"), {"$float": "inf"}, r"it\.model_"),
+        (WITH_TREES, (*MODEL, "of_trees"), {"$tuple": []}, r"it\.model_"),
+        (WITH_TREES, (*TREES, "cells"), {"$tuple": []}, r"it\.model_"),
+        (WITH_TREES, (*MODEL, "first", "fields", "variables"), {"$tuple": []}, r"it\.model_"),
         (
             "TreeCalibrator 2",
             ("calibrator", "state", "leaves_", 0, "state", "separated_"),

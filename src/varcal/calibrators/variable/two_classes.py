@@ -166,6 +166,11 @@ class LogisticModel:
                 raise ValueError("a share is not between 0 and 1")
         if not np.isfinite([self.least, self.most, self.shift, self.moderation]).all():
             raise ValueError("the model holds numbers that are not finite")
+        if len(self.of_trees) != len(self.full.variables) * (self.trees is not None):
+            raise ValueError("trees have no effects along the variables")
+        known = {each.variable for each in self.full.variables}
+        if self.full_share and {each.variable for each in self.first.variables} != known:
+            raise ValueError("the model reads other variables than its effects")
 
     def bounded(self, p: Floats) -> Floats:
         """Return the logits of scores, within the range of the model."""
