@@ -112,7 +112,7 @@ def _calibrator(folder: Path, fitted: Any, data: Rows) -> SavedResult:
 
 
 def grown_rows(n: int = 8_000) -> Rows:
-    """Return rows of which three variables together decide, so that tables and trees are needed."""
+    """Return rows of which three variables together decide, so that trees are needed."""
     rng = np.random.default_rng(0)
     age, job = rng.integers(0, 10, n).astype(float), rng.integers(0, 6, n)
     dose, z = rng.integers(0, 4, n).astype(float), rng.normal(size=n)
@@ -125,10 +125,10 @@ def grown_rows(n: int = 8_000) -> Rows:
 
 
 def _grown(folder: Path) -> SavedResult:
-    """Return a calibrator with products of two variables and trees."""
+    """Return a calibrator with trees."""
     p, y, v = grown_rows()
     fitted = vc.VariableCalibrator().fit(p, y, v)
-    assert fitted.trees_share_ > 0
+    assert fitted.model_.trees is not None
     path = folder / "grown.json"
     fitted.save(path)
     some = slice(0, 600)

@@ -827,7 +827,7 @@ def _keep_variable_fit(record, key, calibrator, p, X):
     low, high = calibrator.predict_interval(p, X, level=0.9)
     record.keep(f"{key}/low", low)
     record.keep(f"{key}/high", high)
-    record.fields(key, calibrator, ("edf_", "score_trust_", "variables_trust_"))
+    record.fields(key, calibrator, ("score_share_", "variables_share_", "trees_share_"))
     record.keep(f"{key}/order", [term.name for term in calibrator.terms_])
     for term in calibrator.terms_:
         record.keep(f"{key}/terms/{term.name}", [term.edf, term.moved, term.evidence])
@@ -860,7 +860,7 @@ def _more_fits(record, key, y, p, X, new_p, new_X):
         fits[f"{n}-rows"] = vc.VariableCalibrator().fit(p[:n], y[:n], _part(X, slice(n)))
     for name, fit in fits.items():
         record.keep(f"{key}/variable/{name}", fit.predict_proba(new_p, new_X))
-        record.fields(f"{key}/variable/{name}", fit, ("score_trust_", "variables_trust_"))
+        record.fields(f"{key}/variable/{name}", fit, ("score_share_", "variables_share_"))
     alone = vc.VariableCalibrator().fit(p, y)
     record.keep(f"{key}/variable/alone", alone.predict_proba(new_p))
 

@@ -180,9 +180,9 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
         fitted.predict_interval(p, v)
 
 
-SECOND_STAGE = "VariableCalibrator with a second stage"
-GROWTH = ("calibrator", "fitted", "model", "growth")
-TABLE = (*GROWTH, "tables", 0)
+WITH_TREES = "VariableCalibrator with trees"
+MODEL = ("calibrator", "fitted", "model")
+TREES = (*MODEL, "trees")
 
 
 @pytest.mark.parametrize(
@@ -191,11 +191,11 @@ TABLE = (*GROWTH, "tables", 0)
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
         ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
-        (SECOND_STAGE, (*GROWTH, "share"), 1.5, r"it\.model"),
-        (SECOND_STAGE, (*GROWTH, "shift"), {"float": "inf"}, r"it\.model"),
-        (SECOND_STAGE, (*GROWTH, "variables"), [-1, 0, 1, 7], r"it\.model"),
-        (SECOND_STAGE, (*GROWTH, "effects"), [], r"it\.model"),
-        (SECOND_STAGE, (*TABLE, "pair"), [0, 9], r"it\.model"),
+        (WITH_TREES, (*MODEL, "tree_share"), 1.5, r"it\.model"),
+        (WITH_TREES, (*MODEL, "shift"), {"float": "inf"}, r"it\.model"),
+        (WITH_TREES, (*MODEL, "of_trees"), [], r"it\.model"),
+        (WITH_TREES, (*TREES, "cells"), [], r"it\.model"),
+        (WITH_TREES, (*MODEL, "first", "variables"), [], r"it\.model"),
         (
             "TreeCalibrator 2",
             ("calibrator", "fitted", "leaves", 0, "fitted", "separated"),

@@ -15,16 +15,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal.calibrators.steps import (
-    Step,
-    code,
-    constant,
-    curve,
-    missing,
-    number,
-    take,
-    where,
-)
+from varcal.calibrators._neutral import steps
+from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.columns import (
     SCORE,
     Columns,
@@ -396,18 +388,20 @@ class Tables:
 
 def table_step(x: Step, knots: Floats, heights: Floats) -> Step:
     """Return the step to the height of a table at a number that is never missing."""
-    return curve(x, knots, heights[:-1])
+    return steps.curve(x, knots, heights[:-1])
 
 
 def variable_step(table: Table, heights: Floats) -> Step:
     """Return the step to the height of a variable's table."""
     if not heights.any():
-        return constant(0.0)
+        return steps.constant(0.0)
     if not len(table.knots):
-        return take(code(table.variable), heights)
-    x = number(table.variable)
-    inside = where(missing(x), float(table.knots[0]), x)
-    return where(missing(x), float(heights[-1]), curve(inside, table.knots, heights[:-1]))
+        return steps.take(steps.code(table.variable), heights)
+    x = steps.number(table.variable)
+    inside = steps.where(steps.missing(x), float(table.knots[0]), x)
+    return steps.where(
+        steps.missing(x), float(heights[-1]), steps.curve(inside, table.knots, heights[:-1])
+    )
 
 
 def _scaled(table: Table, share: float) -> Table:

@@ -299,6 +299,34 @@ class Search:
 
 
 @dataclass(frozen=True, eq=False)
+class Given:
+    """The rows of a fit.
+
+    Attributes
+    ----------
+    p, y, mass : ndarray
+        Probabilities, class numbers, and the number of rows that each row stands for.
+    columns : list of ndarray
+        The variables: numbers with NaN, or codes with −1, where values are missing.
+    n_levels : list of int
+        The number of levels of each variable, 0 for numbers.
+    groups, time : ndarray or None
+        Which rows are held out together, and when they were made.
+    search : Search or None
+        Where to look for blocks of correlated rows.
+    """
+
+    p: Floats
+    y: Ints
+    mass: Floats
+    columns: list[AnyArray]
+    n_levels: list[int]
+    groups: Ints | None
+    time: Floats | None
+    search: Search | None
+
+
+@dataclass(frozen=True, eq=False)
 class Found:
     """Blocks whose rows are correlated.
 

@@ -155,17 +155,11 @@ class Effects(Shown):
             "terms": [vars(term) for term in self.terms],
             "curves": [
                 {
-                    "name": curve.name,
-                    "kind": curve.kind,
-                    "at": list(curve.at),
-                    "score": curve.score,
-                    "value": curve.value.tolist(),
-                    "low": curve.low.tolist(),
-                    "high": curve.high.tolist(),
-                    "inner": list(curve.inner),
-                    "missing": None if curve.missing is None else curve.missing.tolist(),
+                    name: value.tolist() if isinstance(value, np.ndarray) else value
+                    for name, value in (vars(each) | {"at": list(each.at)}).items()
                 }
-                for curve in self.curves
+                | {"inner": list(each.inner)}
+                for each in self.curves
             ],
         }
 
@@ -293,11 +287,7 @@ def _evidence(fitted: Fitted, parts: list[slice]) -> float:
 
 
 def _added(
-    tables: Tables,
-    variables: tuple[int, ...],
-    identity: Floats,
-    z: Floats,
-    columns: list[AnyArray],
+    tables: Tables, variables: tuple[int, ...], identity: Floats, z: Floats, columns: list[AnyArray]
 ) -> Floats:
     """Return what a term adds to the predictor of rows."""
     if variables == (SCORE,):

@@ -23,32 +23,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal.calibrators._neutral import steps
 from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.steps import Step
 from varcal.calibrators.softmax import softmax
-from varcal.calibrators.steps import (
-    Step,
-    clipped,
-    constant,
-    dot,
-    exp,
-    join,
-    largest,
-    log,
-    score,
-    total,
-)
-from varcal.calibrators.steps import (
-    softmax as softmax_steps,
-)
 from varcal.calibrators.variable import dependence
-from varcal.calibrators.variable.additive import (
-    Design,
-    Fitted,
-    Tables,
-    fit_design,
-    screened,
-)
-from varcal.calibrators.variable.dependence import Folds, Found, Search
+from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
+from varcal.calibrators.variable.dependence import Folds, Found, Given, Search
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.reml import (
     CERTAIN_WEIGHT,
@@ -157,9 +138,13 @@ class ClassMap:
 
     def steps(self, logs: Step) -> Step:
         """Return the steps to ℓ_A."""
-        q = softmax_steps(logs)
-        inner = log(q * (1.0 - self.mix) + constant(self.mix * self.rates)).named("log_q")
-        mapped = dot(inner, self.last * self.matrix.T) + constant(self.last * self.shift)
+        q = steps.softmax(logs)
+        inner = steps.log(q * (1.0 - self.mix) + steps.constant(self.mix * self.rates)).named(
+            "log_q"
+        )
+        mapped = steps.dot(inner, self.last * self.matrix.T) + steps.constant(
+            self.last * self.shift
+        )
         return mapped.named("mapped")
 
 
@@ -274,7 +259,7 @@ class ClassesModel:
         """Return the steps from all probabilities to the calibrated ones."""
         if not self.applied and not self.raised:
             return scores
-        q = softmax_steps(self.logit_steps(scores))
+        q = steps.softmax(self.logit_steps(scores))
         return tuple(q.item(k) for k in range(len(scores)))
 
     def error(self, p: Floats, columns: list[AnyArray], n_levels: list[int]) -> Floats:
@@ -283,7 +268,7 @@ class ClassesModel:
         Few data cannot rule out what the prediction leaves out.
         """
         k = p.shape[1]
-        first, certain, second = self.first_steps(tuple(score(j) for j in range(k)))
+        first, certain, second = self.first_steps(tuple(steps.score(j) for j in range(k)))
         each = (*(first.item(j) for j in range(k)), certain, *(second.item(j) for j in range(k)))
         found = evaluate(each, p, columns, n_levels)
         logs, z, powered = found[:, :k], found[:, k], found[:, k + 1 :]
@@ -308,17 +293,17 @@ class ClassesModel:
 
     def first_steps(self, scores: tuple[Step, ...]) -> tuple[Step, Step, Step]:
         """Return the steps to ℓ₁, as log-probabilities, to its certainty, and to ℓ₂."""
-        logs = log(clipped(join(scores), self.floor, np.inf)).named("log_p")
-        first = (logs - largest(logs)).named("log_ratio") * self.power
-        powers = exp(first).named("power")
-        sums = total(powers).named("sum")
-        rest = clipped((sums - 1.0) / sums, np.exp(-SUREST), np.inf)
-        certain = clipped(-log(sums) - log(rest), *self.surest).named("certainty")
-        first = (first - log(sums)).named("first")
+        logs = steps.log(steps.clipped(steps.join(scores), self.floor, np.inf)).named("log_p")
+        first = (logs - steps.largest(logs)).named("log_ratio") * self.power
+        powers = steps.exp(first).named("power")
+        sums = steps.total(powers).named("sum")
+        rest = steps.clipped((sums - 1.0) / sums, np.exp(-SUREST), np.inf)
+        certain = steps.clipped(-steps.log(sums) - steps.log(rest), *self.surest).named("certainty")
+        first = (first - steps.log(sums)).named("first")
         if self.varying is None:
             return first, certain, first
-        eta = clipped(self.varying.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
-        second = first * (exp(eta) * self.varying_share + (1.0 - self.varying_share))
+        eta = steps.clipped(self.varying.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
+        second = first * (steps.exp(eta) * self.varying_share + (1.0 - self.varying_share))
         return first, certain, second.named("second")
 
     def logit_steps(self, scores: tuple[Step, ...]) -> Step:
@@ -327,10 +312,10 @@ class ClassesModel:
         if self.map is not None and self.map_share:
             logits = logits + (self.map.steps(logits) - logits) * self.map_share
         if self.trees is not None:
-            logits = (logits - largest(logits)).named("shifted")
-            logits = (logits - log(total(exp(logits)))).named("third")
+            logits = (logits - steps.largest(logits)).named("shifted")
+            logits = (logits - steps.log(steps.total(steps.exp(logits)))).named("third")
             each = [logits.item(k) for k in range(len(scores))]
-            logits = logits + join(self.trees.steps(each)) * self.tree_share
+            logits = logits + steps.join(self.trees.steps(each)) * self.tree_share
         return logits.named("calibrated_logit")
 
 
@@ -373,24 +358,16 @@ def _along(
 
 
 def fit_many_classes(
-    p: Floats,
-    y: Ints,
-    columns: list[AnyArray],
-    n_levels: list[int],
-    mass: Floats,
-    *,
-    groups: Ints | None,
-    time: Floats | None,
-    search: Search | None,
-    trees: bool,
-    plain: bool,
+    given: Given, *, trees: bool, plain: bool
 ) -> tuple[ClassesModel, ClassesRecord]:
     """Fit the model; see `fit_two_classes`. With `plain` the order of classes is kept."""
+    p, y, mass = given.p, given.y, given.mass
+    columns, n_levels, search = given.columns, given.n_levels, given.search
     n, k = float(mass.sum()), p.shape[1]
     floor = max(BELOW_LEAST * min(float(p[p > 0].min()), 1.0 / n), TINY)
     logs = log_rows(p, floor)
     key = dependence.hashed([*np.round(logs.T, dependence.SCORE_DECIMALS), *columns])
-    folds = dependence.make_folds(key, y, mass, groups, time)
+    folds = dependence.make_folds(key, y, mass, given.groups, given.time)
     picked = dependence.sample(key, MOST_ROWS)
     whole, every, every_mass = logs, y, mass
     if len(picked) < len(y):
@@ -528,12 +505,7 @@ class _Power:
 
 
 def _fit_trees(
-    base: Floats,
-    y: Ints,
-    mass: Floats,
-    columns: list[AnyArray],
-    n_levels: list[int],
-    folds: Folds,
+    base: Floats, y: Ints, mass: Floats, columns: list[AnyArray], n_levels: list[int], folds: Folds
 ) -> tuple[Trees | None, Share, float]:
     """Return trees that start at ℓ₃, how much of them is applied, and what they move."""
     hot = np.zeros((base.shape[1], len(y)))

@@ -20,18 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators.steps import (
-    Forest,
-    Step,
-    clipped,
-    code,
-    find,
-    missing,
-    number,
-    take,
-    trees,
-    where,
-)
+from varcal.calibrators._neutral import steps
+from varcal.calibrators.steps import Forest, Step
 from varcal.calibrators.variable.columns import distinct
 
 # Tuned constants, chosen on worlds with jumps, a checkerboard, three-way spikes, and two tables.
@@ -165,7 +155,7 @@ class Trees:
                 for cells, order in zip(self.cells, place, strict=True)
             ]
             forest = Forest(variable, cut.astype(np.float64), value)
-            found.append(trees(numbers, forest).named("trees"))
+            found.append(steps.trees(numbers, forest).named("trees"))
         return tuple(found)
 
 
@@ -173,18 +163,18 @@ def _position_step(cells: Cells, place: Ints, scores: Sequence[Step]) -> Step:
     """Return the step to the position of a variable's cell."""
     order = place.astype(np.float64)
     if len(cells.of_level):
-        return take(code(cells.variable), order[cells.of_level]).named("tree_cell")
+        return steps.take(steps.code(cells.variable), order[cells.of_level]).named("tree_cell")
     cuts = cells.cuts
     # Beyond the cuts a value only has to be finite.
     room = 1.0 + float(np.abs(cuts).max())
-    x = scores[-1 - cells.variable] if cells.variable < 0 else number(cells.variable)
-    inside = clipped(x, float(cuts[0]) - room, float(cuts[-1]) + room)
+    x = scores[-1 - cells.variable] if cells.variable < 0 else steps.number(cells.variable)
+    inside = steps.clipped(x, float(cuts[0]) - room, float(cuts[-1]) + room)
     ordered = order[1 : len(cuts) + 2]
     if cells.variable < 0:
-        return take(find(inside, cuts), ordered).named("tree_cell")
-    inside = where(missing(x), float(cuts[0]), inside)
-    at = where(missing(x), len(cuts) + 1, find(inside, cuts))
-    return take(at, np.append(ordered, order[0])).named("tree_cell")
+        return steps.take(steps.find(inside, cuts), ordered).named("tree_cell")
+    inside = steps.where(steps.missing(x), float(cuts[0]), inside)
+    at = steps.where(steps.missing(x), len(cuts) + 1, steps.find(inside, cuts))
+    return steps.take(at, np.append(ordered, order[0])).named("tree_cell")
 
 
 #: Turns predictors of rows (outputs × rows) into gradients and curvatures of the same shape.

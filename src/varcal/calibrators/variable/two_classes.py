@@ -31,7 +31,7 @@ from varcal.calibrators.variable.additive import (
     with_pairs,
 )
 from varcal.calibrators.variable.columns import Columns, heights_at, winsorized
-from varcal.calibrators.variable.dependence import Folds, Found, Search
+from varcal.calibrators.variable.dependence import Folds, Found, Given, Search
 from varcal.calibrators.variable.intervals import (
     CURVES_DOUBT,
     LOOKED_AT,
@@ -166,6 +166,11 @@ class LogisticModel:
                 raise ValueError("a share is not between 0 and 1")
         if not np.isfinite([self.least, self.most, self.shift, self.moderation]).all():
             raise ValueError("the model holds numbers that are not finite")
+        if len(self.of_trees) != len(self.full.variables) * (self.trees is not None):
+            raise ValueError("trees have no effects along the variables")
+        known = {each.variable for each in self.full.variables}
+        if self.full_share and {each.variable for each in self.first.variables} != known:
+            raise ValueError("the model reads other variables than its effects")
 
     def bounded(self, p: Floats) -> Floats:
         """Return the logits of scores, within the range of the model."""
@@ -308,31 +313,14 @@ def moderated(eta: Floats, variance: Floats) -> Floats:
 
 
 def fit_two_classes(
-    p: Floats,
-    y: Floats,
-    columns: list[AnyArray],
-    n_levels: list[int],
-    mass: Floats,
-    *,
-    groups: Ints | None,
-    time: Floats | None,
-    search: Search | None,
-    trees: bool,
-    monotone: bool,
-    tilt: float,
+    given: Given, *, trees: bool, monotone: bool, tilt: float
 ) -> tuple[LogisticModel, Record]:
     """Fit the model.
 
     Parameters
     ----------
-    p, y, mass : ndarray of shape (n,)
-        Probabilities, outcomes (0 or 1), and the number of rows that each row stands for.
-    columns : list of ndarray
-        The variables: numbers with NaN, or codes with −1, where values are missing.
-    n_levels : list of int
-        The number of levels of each variable, 0 for numbers.
-    groups, time, search
-        Which rows are held out together, when they were made, and where to look for blocks.
+    given : Given
+        The rows, with outcomes of 0 and 1.
     trees : bool
         Whether to try trees.
     monotone : bool
@@ -340,6 +328,8 @@ def fit_two_classes(
     tilt : float
         The least slope along the score's logit.
     """
+    p, y, mass = given.p, given.y.astype(np.float64), given.mass
+    columns, n_levels, search = given.columns, given.n_levels, given.search
     total = float(mass.sum())
     ends = ends_of(p, total)
     z = np.clip(log_odds(p), *ends)
@@ -349,7 +339,7 @@ def fit_two_classes(
     rows = Rows(z, y, columns, n_levels, mass, key)
     picked = dependence.sample(key, MOST_ROWS)
     some = rows.take(picked) if len(picked) < len(z) else rows
-    folds = dependence.make_folds(key, y, mass, groups, time)
+    folds = dependence.make_folds(key, y, mass, given.groups, given.time)
     pairs = not monotone and total >= PAIR_ROWS
     fits = _fit_models(design, some, pairs=pairs)
     first, fits = _judged_within(fits, some, folds.take(picked), pairs=pairs)

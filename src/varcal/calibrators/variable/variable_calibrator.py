@@ -11,25 +11,17 @@ from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
 from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.schema import Schema
 from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
 from varcal.calibrators.rows import CalibrationRows, consistent
-from varcal.calibrators.schema import Schema
-from varcal.calibrators.steps import (
-    Step,
-    clipped,
-    constant,
-    elementwise,
-    join,
-    largest,
-    less,
-    score,
-    where,
-)
+from varcal.calibrators._neutral import steps
+from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS, winsorized
 from varcal.calibrators.variable.dependence import (
     ORDER_CAUTION,
     Judgement,
+    Given,
     Search,
     content_order,
     hashed,
@@ -47,11 +39,7 @@ from varcal.calibrators.variable.explain import (
     curves_of,
     terms_of,
 )
-from varcal.calibrators.variable.many_classes import (
-    ClassesModel,
-    ClassesRecord,
-    fit_many_classes,
-)
+from varcal.calibrators.variable.many_classes import ClassesModel, ClassesRecord, fit_many_classes
 from varcal.calibrators.variable.shrinkage import Share
 from varcal.calibrators.variable.two_classes import TILT, LogisticModel, Record, fit_two_classes
 from varcal.exceptions import InputError
@@ -233,34 +221,17 @@ class VariableCalibrator(Calibrator):
             search = Search(tuple(each.take(order) for each in rows.variables), order)
         rows, columns, mass = rows.take(order), [each[order] for each in columns], mass[order]
         n_levels = self._n_levels()[: len(columns)]
+        given = Given(rows.p, rows.y, mass, columns, n_levels, rows.groups, rows.time, search)
         record: Record | ClassesRecord
         self.model_: LogisticModel | ClassesModel
         if rows.p.ndim == 1:
+            monotone, tilt = self.monotone or self.preserve_ranking, TILT * self.preserve_ranking
             self.model_, record = fit_two_classes(
-                rows.p,
-                rows.y.astype(np.float64),
-                columns,
-                n_levels,
-                mass,
-                groups=rows.groups,
-                time=rows.time,
-                search=search,
-                trees=self.trees,
-                monotone=self.monotone or self.preserve_ranking,
-                tilt=TILT if self.preserve_ranking else 0.0,
+                given, trees=self.trees, monotone=monotone, tilt=tilt
             )
         else:
             self.model_, record = fit_many_classes(
-                rows.p,
-                rows.y,
-                columns,
-                n_levels,
-                mass,
-                groups=rows.groups,
-                time=rows.time,
-                search=search,
-                trees=self.trees,
-                plain=self.preserve_ranking,
+                given, trees=self.trees, plain=self.preserve_ranking
             )
         self.judged_ = judgement_of(rows, record.found)
         self._caution: tuple[str, ...] = ()
@@ -318,7 +289,9 @@ class VariableCalibrator(Calibrator):
         model = self.model_
         assert isinstance(model, LogisticModel)
         z = model.bounded(rows.p[some])
-        eta = evaluate((model.logit_steps(score(1)),), rows.p[some], here, self._n_levels())[:, 0]
+        eta = evaluate((model.logit_steps(steps.score(1)),), rows.p[some], here, self._n_levels())[
+            :, 0
+        ]
         before = expit(eta)
 
         def moved(taken: Floats) -> float:
@@ -346,7 +319,7 @@ class VariableCalibrator(Calibrator):
         assert isinstance(model, ClassesModel)
         if record.fitted is None:
             return _sorted((), names)
-        log_q, certain, _ = model.first_steps(tuple(score(k) for k in range(p.shape[1])))
+        log_q, certain, _ = model.first_steps(tuple(steps.score(k) for k in range(p.shape[1])))
         each = (*(log_q.item(k) for k in range(p.shape[1])), certain)
         found = evaluate(each, p, columns, self._n_levels())
         first, z = found[:, :-1], found[:, -1]
@@ -371,9 +344,11 @@ class VariableCalibrator(Calibrator):
 
     @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
-        return evaluate(self._outputs, rows.p, self._columns(rows), self._n_levels())
+        columns = self._columns(rows)
+        scores = tuple(steps.score(k) for k in range(rows.n_classes))
+        return evaluate(self._steps(scores), rows.p, columns, self._n_levels())
 
-    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
+    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
         if isinstance(self.model_, LogisticModel):
             answer: tuple[Step, ...] = self.model_.steps(scores[1])
         else:
@@ -424,7 +399,9 @@ class VariableCalibrator(Calibrator):
             return expit(middle - error), expit(middle + error)
         eta = model.bounded(rows.p)
         if model.applied:
-            eta = evaluate((model.logit_steps(score(1)),), rows.p, columns, self._n_levels())[:, 0]
+            eta = evaluate(
+                (model.logit_steps(steps.score(1)),), rows.p, columns, self._n_levels()
+            )[:, 0]
         error = reach * model.error(rows.p, columns, eta)
         low, high = model.probabilities(eta - error), model.probabilities(eta + error)
         low, high = np.minimum(low, answer[:, 1]), np.maximum(high, answer[:, 1])
@@ -437,10 +414,9 @@ class VariableCalibrator(Calibrator):
         With trees these show their mean effects; what trees do beyond that is not in any curve.
         """
         self._check_fitted()
-        model = self.model_
+        model, tables = self.model_, self.model_.full
         binary = isinstance(model, LogisticModel)
         scale = "logit" if binary else "log inverse temperature"
-        tables = model.full
         share = model.full_share if isinstance(model, LogisticModel) else model.varying_share
         if tables is None or (self.preserve_ranking and binary):
             return Effects(scale, (), self.terms_)
@@ -575,14 +551,16 @@ def _limited(
         return answer
     if len(scores) == 2:
         p = scores[1]
-        kept = elementwise(
-            "minimum", elementwise("maximum", answer[1], p - max_shift), p + max_shift
+        kept = steps.elementwise(
+            "minimum", steps.elementwise("maximum", answer[1], p - max_shift), p + max_shift
         )
         kept = kept.named("limited")
         return 1.0 - kept, kept
-    before = join(scores)
-    change = (join(answer) - before).named("change")
-    most = clipped(largest(elementwise("abs", change)), 1e-300, np.inf).named("most")
-    share = where(less(max_shift, most), constant(max_shift) / most, 1.0)
+    before = steps.join(scores)
+    change = (steps.join(answer) - before).named("change")
+    most = steps.clipped(steps.largest(steps.elementwise("abs", change)), 1e-300, np.inf).named(
+        "most"
+    )
+    share = steps.where(steps.less(max_shift, most), steps.constant(max_shift) / most, 1.0)
     found = before + change * share
     return tuple(found.item(k) for k in range(len(scores)))
