@@ -7,7 +7,7 @@ import pytest
 
 import varcal as vc
 from cases.calibrators import binary, every, fitted, many
-from cases.exports import PLAIN_SEX, awkward, small
+from cases.exports import PLAIN_SEX, awkward
 from varcal._export.dialects import DIALECTS
 from varcal.exceptions import InputError
 
@@ -41,11 +41,10 @@ def test_queries_are_parsed(calibrator, dialect):
 
 
 @pytest.mark.parametrize("dialect", ["bigquery", "snowflake"])  # no test can run these
-@pytest.mark.parametrize("name", ["TreeCalibrator", "VariableCalibrator"])
+@pytest.mark.parametrize("name", ["TreeCalibrator", "AugmentedCalibrator"])
 def test_awkward_names_are_parsed(name, dialect):
     sex = PLAIN_SEX.replace("`", "").replace("\\", "") if dialect == "bigquery" else PLAIN_SEX
-    model = awkward(name, sex=sex) if name == "TreeCalibrator" else small(sex)
-    query = model.to_sql(dialect).query
+    query = awkward(name, sex=sex).to_sql(dialect).query
     parsed = sqlglot.parse_one(query, dialect=dialect)
     assert sex in {each.name for each in parsed.find_all(sqlglot.exp.Column)}
     assert functions(query) <= COMMON | OWN[dialect]

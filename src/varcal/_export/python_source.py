@@ -32,23 +32,6 @@ def _sigmoid(x):
     return 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
 
 
-def _curve(x, knots, heights, slopes):
-    at = bisect_right(knots, x) - 1
-    if at < 0:
-        return heights[0]
-    return heights[at] + slopes[at] * (x - knots[at]) if at < len(knots) - 1 else heights[-1]
-
-
-def _trees(numbers, variables, cuts, values):
-    total = 0.0
-    for variable, cut, value in zip(variables, cuts, values):
-        node, inner = 0, len(cut)
-        while node < inner:
-            node += node + (2 if numbers[variable[node]] > cut[node] else 1)
-        total += value[node - inner]
-    return total
-
-
 def _score(p):
     if not hasattr(p, "__float__") or getattr(p, "shape", ()) != ():
         raise ValueError(f"p must be a number; got {p!r}")
@@ -183,7 +166,7 @@ def function_lines(program: Program) -> list[str]:
     result = code.results[0] if program.binary else f"({', '.join(code.results)},)"
     given = "the probability of the second class" if program.binary else "those of all classes"
     return [
-        "from bisect import bisect_left, bisect_right",
+        "from bisect import bisect_left",
         "from math import exp, log, nan, sqrt",
         "",
         f"CLASSES = {_plain(list(program.classes))}",

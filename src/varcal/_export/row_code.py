@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 from varcal._arrays import AnyArray
 from varcal._export.program import Program
@@ -45,7 +45,7 @@ class RowCode:
     lines: list[str] = field(default_factory=list)
     constants: dict[str, Any] = field(default_factory=dict)
     results: list[str] = field(default_factory=list)
-    _found: dict[int, str | list[str]] = field(default_factory=dict)
+    _found: dict[Any, str | list[str]] = field(default_factory=dict)
     _tables: dict[Any, str] = field(default_factory=dict)
     _count: int = 0
 
@@ -139,16 +139,26 @@ class RowCode:
 
     def _of_curve(self, step: Step) -> str | list[str]:
         shape: Curve = step.data
-        x, width, knots = self._name(step.args[0]), step.width, self._table(shape.knots)
-        if not width:
-            tables = f"{self._table(shape.heights)}, {self._table(shape.slopes)}"
-            return self._assigned(f"_curve({x}, {knots}, {tables})")
-        low, high = shape.knots[[0, -1]].tolist()
-        inside = self._assigned(f"min(max({x}, {low!r}), {high!r})")
-        at = f"bisect_left({knots}, {inside}, 1, {max(len(shape.knots) - 1, 1)}) - 1"
-        row = self._assigned(f"{self._table(shape.lines)}[{at}]")
-        apart = self._assigned(f"{inside} - {row}[0]")
-        return [f"({row}[{1 + k}] + {row}[{1 + width + k}] * {apart})" for k in range(width)]
+        at, apart = self._spot(self._name(step.args[0]), shape.knots)
+        if not step.width:
+            return self._assigned(
+                f"{self._table(shape.heights)}[{at}] + {self._table(shape.slopes)}[{at}] * {apart}"
+            )
+        heights, slopes = (
+            self._assigned(f"{self._table(each)}[{at}]") for each in (shape.heights, shape.slopes)
+        )
+        return [f"({heights}[{k}] + {slopes}[{k}] * {apart})" for k in range(step.width)]
+
+    def _spot(self, x: str, knots: AnyArray) -> list[str]:
+        """Return the names of the knot before x, and of how far x is from it."""
+        key = (x, self._table(knots))
+        if key not in self._found:
+            low, high = knots[[0, -1]].tolist()
+            inside = self._assigned(f"min(max({x}, {low!r}), {high!r})")
+            last = max(len(knots) - 1, 1)
+            at = self._assigned(f"bisect_left({key[1]}, {inside}, 1, {last}) - 1")
+            self._found[key] = [at, self._assigned(f"{inside} - {key[1]}[{at}]")]
+        return cast("list[str]", self._found[key])
 
     def _of_choose(self, step: Step) -> str | list[str]:
         at, options = self._name(step.args[0]), step.args[1:]
@@ -169,9 +179,14 @@ class RowCode:
 
     def _of_trees(self, step: Step) -> str:
         forest: Forest = step.data
-        tables = ", ".join(map(self._table, (forest.variable, forest.cut, forest.value)))
-        numbers = ", ".join(map(self._name, step.args))
-        return self._assigned(f"_trees(({numbers},), {tables})")
+        names = [self._name(arg) for arg in step.args]
+        every = zip(forest.variable, forest.cut.tolist(), forest.value.tolist(), strict=True)
+        leaves = [_tree(names, *tree) for tree in every]
+        parts = [
+            self._assigned(" + ".join(leaves[k : k + SHORT]) or "0.0")
+            for k in range(0, max(len(leaves), 1), SHORT)
+        ]
+        return self._assigned(" + ".join(parts))
 
     def _of_join(self, step: Step) -> str | list[str]:
         if step.width <= SHORT:
@@ -202,6 +217,20 @@ class RowCode:
     def _of_top(self, step: Step) -> str:
         elements = self._name(step.args[0])
         return self._assigned(f"{elements}.index(max({elements}))")
+
+
+def _tree(names: list[str], variable: AnyArray, cut: list[float], value: list[float]) -> str:
+    """Write a complete tree as nested conditions."""
+
+    def node(k: int) -> str:
+        if k >= len(cut):
+            return f"({value[k - len(cut)]!r})"
+        left, right = node(2 * k + 1), node(2 * k + 2)
+        return (
+            left if left == right else f"({right} if {names[variable[k]]} > {cut[k]!r} else {left})"
+        )
+
+    return node(0)
 
 
 def _expression(op: str, args: list[str]) -> str:

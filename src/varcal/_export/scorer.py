@@ -74,6 +74,8 @@ def _level_codes(levels: tuple[Any, ...]) -> Callable[[Any], int]:
         try:
             return codes[value]
         except (KeyError, TypeError):
+            if value.__class__ is str and value:
+                return len(levels)
             variable = Variable.of([value], "v")
         if variable.missing()[0]:
             return len(levels) + 1

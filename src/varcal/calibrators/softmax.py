@@ -103,14 +103,15 @@ def _newton_step(
     spread = (shares[:, None] * q * (1.0 - q)).T @ x**2 + 2.0 * penalty
     scale = 1.0 / np.maximum(spread.ravel()[index], 1e-12 * spread.max())
     size = (len(index), len(index))
-    step, _ = cg(
-        LinearOperator(size, product),
-        slope,
-        rtol=accuracy,
-        maxiter=MOST_STEPS,
-        M=LinearOperator(size, lambda v: scale * v.ravel()),
-    )
-    return np.asarray(step)
+    with np.errstate(all="ignore"):  # where nothing is left to solve
+        step, _ = cg(
+            LinearOperator(size, product),
+            slope,
+            rtol=accuracy,
+            maxiter=MOST_STEPS,
+            M=LinearOperator(size, lambda v: scale * v.ravel()),
+        )
+    return np.asarray(step) if np.isfinite(step).all() and step.any() else scale * slope
 
 
 def softmax(logits: Floats) -> Floats:
