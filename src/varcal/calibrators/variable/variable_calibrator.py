@@ -10,18 +10,18 @@ from scipy.special import expit, logit, ndtri
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
+from varcal.calibrators._neutral import steps
 from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.schema import Schema
+from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
 from varcal.calibrators.rows import CalibrationRows, consistent
-from varcal.calibrators._neutral import steps
-from varcal.calibrators.evaluate import evaluate
+from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS, winsorized
 from varcal.calibrators.variable.dependence import (
     ORDER_CAUTION,
-    Judgement,
     Given,
+    Judgement,
     Search,
     content_order,
     hashed,
@@ -399,9 +399,9 @@ class VariableCalibrator(Calibrator):
             return expit(middle - error), expit(middle + error)
         eta = model.bounded(rows.p)
         if model.applied:
-            eta = evaluate(
-                (model.logit_steps(steps.score(1)),), rows.p, columns, self._n_levels()
-            )[:, 0]
+            eta = evaluate((model.logit_steps(steps.score(1)),), rows.p, columns, self._n_levels())[
+                :, 0
+            ]
         error = reach * model.error(rows.p, columns, eta)
         low, high = model.probabilities(eta - error), model.probabilities(eta + error)
         low, high = np.minimum(low, answer[:, 1]), np.maximum(high, answer[:, 1])
