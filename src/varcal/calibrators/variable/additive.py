@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal.calibrators._neutral import steps
+from varcal.calibrators import steps
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.columns import (
     SCORE,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal.calibrators._neutral import steps
+from varcal.calibrators import steps
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.softmax import softmax
 from varcal.calibrators.steps import Step

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.calibrators._neutral import steps
+from varcal.calibrators import steps
 from varcal.calibrators.steps import Forest, Step
 from varcal.calibrators.variable.columns import distinct
 

@@ -10,7 +10,7 @@ from scipy.special import expit, logit, ndtri
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
-from varcal.calibrators._neutral import steps
+from varcal.calibrators import steps
 from varcal.calibrators.calibrator import Calibrator
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
