@@ -20,7 +20,7 @@ RAMPS = (0, 2, 5)
 CONSIDERED, LIKELY, CERTAIN = 4.0, 8.0, 20.0
 #: Places that fit worse than the best by at most this, and by at most this part of what a jump
 #: improves, are considered as well; so many of them for each ramp.
-AS_GOOD, AS_GOOD_PART, MOST_PLACES = 6.0, 0.45, 8
+AS_GOOD, AS_GOOD_PART, MOST_PLACES = 8.0, 0.45, 8
 
 
 class Jump(NamedTuple):
