@@ -41,8 +41,8 @@ PLACES = (
     "_monitor.strongest:ALSO",
     "_smoothing.bands:curve_bands",
     "calibrators._interface.rows:score_rows",
-    "calibrators._variable._columns.score_basis:log_odds",
-    "calibrators._variable.two_classes:moderated",
+    "calibrators.variable.two_classes:log_odds",
+    "calibrators.variable.two_classes:moderated",
 )
 _BY_NAME = {place.partition(":")[2]: place for place in PLACES}
 

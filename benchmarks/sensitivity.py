@@ -406,48 +406,24 @@ STUDIES: dict[str, Study] = {
 #: The constants of each study, as "module:constant,…" below `varcal`; looked up when it runs.
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "two classes": (
-        "calibrators._variable._reml.penalties:PRIOR_EDF,FIRST_PENALTY",
-        "calibrators._variable._reml.losses:CERTAIN_WEIGHT",
-        "calibrators._variable._columns.spline_basis:SPLINES,CURVE_COLUMNS,TEMPER,ATOM_SHARE",
-        "calibrators._variable._columns.spline_basis:WINSOR,REDUNDANT_SHARE",
-        "calibrators._variable._columns.score_basis:SCORE_WINSOR,LINK_SPLINES,LINK_COLUMNS",
-        "calibrators._variable.last_curve:LINK_LEAST_PENALTY,LINK_RAMP",
-        "calibrators._variable.two_classes:MODERATION,LEAST_OUTCOME",
+        "calibrators.variable.reml:PRIOR_EDF,FIRST_PENALTY,CERTAIN_WEIGHT",
+        "calibrators.variable.columns:SPLINES,CURVE_COLUMNS,TEMPER,ATOM_SHARE",
+        "calibrators.variable.columns:WINSOR,REDUNDANT_SHARE",
+        "calibrators.variable.two_classes:MODERATION",
     ),
     "weak evidence": (
-        "calibrators._variable.trust:SCORE_RAMP,VARIABLES_RAMP,FEW_SAVINGS,NULL_GAIN",
-        "calibrators._variable.trust:NULL_GAIN_SD,EVIDENCE_RAMP,BEYOND_DOUBT",
-        "calibrators._variable.folds:N_FOLDS",
-        "calibrators._variable.additive_model:WARM_STEPS,PAIR_ROWS",
+        "calibrators.variable.shrinkage:FEW_SAVINGS,NEARLY_ALL",
+        "calibrators.variable.dependence:N_FOLDS",
     ),
-    "many levels": ("calibrators._variable._columns.spline_basis:LEVEL_COLUMNS,LEVEL_ROWS",),
-    "pairs": (
-        "calibrators._variable.additive_model:SHARED_PAIRS,SHARED_PAIRS_GAIN,OWN_PAIRS",
-        "calibrators._variable.additive_model:OWN_PAIR_SCORE,OWN_PAIR_RATIO",
-        "calibrators._variable._columns.design:SHARED_PAIR_CURVES,OWN_PAIR_CURVES,PAIR_LEVELS",
-    ),
+    "many levels": ("calibrators.variable.columns:LEVEL_COLUMNS,LEVEL_ROWS",),
+    "pairs": ("calibrators.variable.additive:MOST_PAIRS,PAIR_SCORE,TEST_CURVES,SURFACE_CURVES",),
     "few rows": (
-        "calibrators._variable.trust:LEAST_ROWS,FEW_ROWS,FEW_ROWS_PER_VARIABLE",
-        "calibrators._variable._columns.spline_basis:ROWS_PER_SPLINE",
+        "calibrators.variable.two_classes:FEW_ROWS,FEW_ROWS_PER_VARIABLE",
+        "calibrators.variable.columns:ROWS_PER_SPLINE",
     ),
-    "groups": ("calibrators._variable.trust:LEAST_UNITS",),
-    "ties": (
-        "calibrators._variable._columns.score_basis:FOLD_SPREAD,BEYOND,ALL_CERTAIN",
-        "calibrators._variable.two_classes:MOST_REPEATS",
-    ),
-    "many classes": (
-        "calibrators._variable.many_classes:BELOW_LEAST,WORTHWHILE",
-        "calibrators._variable.confusion:PENALTIES,LOG_FLOOR,LOG_UNIT",
-    ),
-    "intervals": ("calibrators._variable.confusion:NO_CORRECTION_PENALTY",),
-    "many rows": (
-        "calibrators._variable.folds:MOST_ROWS,N_FOLDS_OF_MANY,MANY_ROWS",
-        "calibrators._variable.additive_model:NEGLIGIBLE_EDF",
-    ),
-    "look-up": (
-        "calibrators._variable._lookup.lookup:MOST_RAYS,MOST_TABLE_RAYS,RAY_ERROR",
-        "calibrators._variable._lookup.tables:TABLE_ERROR,RANK_KNOTS",
-    ),
+    "groups": ("calibrators.variable.dependence:LEAST_UNITS",),
+    "many classes": ("calibrators.variable.many_classes:MATRIX_PENALTY,BELOW_LEAST",),
+    "many rows": ("calibrators.variable.two_classes:MOST_ROWS",),
     "test": (
         "_inference.quadratic_forms:PRIOR,LEAST_VARIANCE",
         "_inference.multiplicity:MOST_P",

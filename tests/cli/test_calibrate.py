@@ -19,7 +19,9 @@ def test_calibrate_apply_compare(folder, calibrated):
     assert first.stdout.endswith(
         "fitted on 3,000 rows → cal.json\nnext: varcal apply cal.json NEW.csv -o calibrated.csv\n"
     )
-    assert "VariableCalibrator." in first.stdout and re.search(r"^variables +age +\d", first.stdout, re.M)
+    assert "VariableCalibrator." in first.stdout and re.search(
+        r"^variables +age +\d", first.stdout, re.M
+    )
     assert re.fullmatch(r"added p_calibrated to 3,000 rows in [\d.]+s → out.csv\n", second.stdout)
     out = csv.read_csv(folder / "out.csv")
     expected = vc.load(folder / "cal.json").predict_proba(out.select(["p"]), out.select(["age"]))
