@@ -15,12 +15,12 @@ from typing import Any
 STRANGE = (
     None, True, False, 0, 1, -1, 2, 10**6, 2**62, 2**63, 10**30, -(10**30), 0.5, -0.5, 1e308,
     -1e308, 5e-324, "", "x", "a\0b", "levels", "numeric", "over", [], {}, [[]], [None], [0, 0],
-    {"x": 1}, {"$float": "nan"}, {"$float": "inf"}, {"$tuple": []}, {"$large": 0},
-    {"$large": 10**9}, {"$array": "float64", "shape": [0], "data": []},
-    {"$array": "float64", "shape": [10**9, 10**9], "data": []},
-    {"$part": "Leaf", "fields": {"index": 0, "n": 1, "weight": 1.0}},
-    {"$part": "os.system", "fields": {"command": "true"}},
-    {"$calibrator": "PlattCalibrator", "parameters": {}, "state": None},
+    {"x": 1}, {"float": "nan"}, {"float": "inf"}, {"float": "1"},
+    {"dtype": "float64", "shape": [0], "values": []},
+    {"dtype": "float64", "shape": [10**9, 10**9], "values": []},
+    {"dtype": "float64", "shape": [10**9], "triangle": False, "base64": ""},
+    {"n": 1, "weight": 1.0}, {"command": "true"},
+    {"method": "platt", "parameters": {}, "fitted": None},
 )  # fmt: skip
 
 
@@ -82,7 +82,7 @@ def forge(document: Any, rng: Random) -> str:
             parent[name] = [parent[name]]
     elif way == "rename" and value:
         first = next(iter(value))
-        value[rng.choice(["x", "", "$part", "$array"])] = value.pop(first)
+        value[rng.choice(["x", "", "method", "dtype"])] = value.pop(first)
     elif way == "swap":
         other = rng.choice(list(places(document))[1:])
         parent[name] = copy.deepcopy(at(document, other))
