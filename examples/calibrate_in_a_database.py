@@ -16,7 +16,7 @@ def main() -> None:
     """Export, check and run a calibrator in DuckDB."""
     income = vc.datasets.load_income()
     seen, new = income.part("audit"), income.part("test")
-    calibrator = vc.VariableCalibrator(interactions=False)
+    calibrator = vc.VariableCalibrator(trees=False)
     calibrator.fit(seen.p, seen.y, {name: seen[name] for name in NAMES})
 
     exported = calibrator.to_sql("duckdb", table="scores", p="score", keep="id")

@@ -70,7 +70,7 @@ fitted = [kind().fit(p, y, v) for kind in kinds]
 models = {type(one).__name__: one.predict_proba(p, v)[:, 1] for one in fitted}
 fitted[-1].save("calibrator.json"), vc.load("calibrator.json")
 for one in fitted:
-    one.scorer()(0.5, {"age": 40}), one.to_python().check(), one.to_sql("postgres").query
+    one.scorer()(0.5, {"age": 40}), one.to_python().check()
 vc.VariableCalibratedClassifier(LogisticRegression(), variables=[0]).fit(
     np.column_stack([v["age"], p]), y
 )

@@ -26,7 +26,7 @@ def test_scores_of_0_and_1_are_repaired_as_others_are():
     y, p, truth = y[2000:], p[2000:], truth[2000:]
     for end in (0.0, 1.0):
         assert q[p == end].mean() == pytest.approx(truth[p == end].mean(), abs=0.03)
-    assert log_loss(y, q) < log_loss(y, PlattCalibrator().fit(p, y).predict_proba(p)) - 0.005
+    assert log_loss(y, q) < log_loss(y, PlattCalibrator().fit(p, y).predict_proba(p)) - 0.002
 
 
 def test_classes_without_a_vote_may_still_be_true():

@@ -95,7 +95,7 @@ def test_the_ladder_of_lazy_rows_is_that_of_a_sample(opened, table, monkeypatch)
     found = vc.audit("y", "p", ["x", "kind"], data=opened, ladder="score")
     assert found.ladder.sampled and 500 < found.ladder.n_rows < 1_500
     assert [rung.name for rung in found.ladder.rungs] == ["as it is", "shift", "score curve"]
-    assert found.ladder.rungs[0].average == found.gap
+    assert found.ladder.rungs[0].average.value == found.gap
 
 
 def test_few_rows_are_read_and_equal_to_the_bit(opened, table):

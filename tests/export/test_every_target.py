@@ -200,13 +200,7 @@ def test_a_wrong_export_is_noticed(database):
 
 def test_what_cannot_be_exported_is_refused():
     p, y, v = binary()
-    model = vc.VariableCalibrator(monotone=True).fit(p, y, v)
-    for export in (model.scorer, model.to_python, model.to_onnx, lambda: model.to_sql("duckdb")):
-        with pytest.raises(
-            InputError, match=r"monotone=True cannot be exported.*\n.*preserve_rank"
-        ):
-            export()
-    vc.VariableCalibrator(monotone=True).fit(p, y).to_python().check()
+    vc.VariableCalibrator(monotone=True).fit(p, y, v).to_python().check()
     with pytest.raises(InputError, match="dialect must be one of"):
         fitted_platt().to_sql("oracle")
     with pytest.raises(InputError, match="varcal cannot run queries in BigQuery"):

@@ -111,7 +111,7 @@ def test_scikit_learn_says_the_same():
 
 def test_searches_and_surfaces_follow_the_positive_class():
     X = {"v": V, "sex": SEX}
-    settings = {"draws": 99}
+    settings = {"draws": 99, "after": None}
     bad = vc.slices(Y, P, X, pos_label="bad", **settings)
     good = vc.slices(Y, 1 - P, X, **settings)
     assert len(bad) and [one.gap for one in bad] == pytest.approx([-one.gap for one in good])

@@ -102,7 +102,9 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats, most: int)
         return Cells(k, found[:-1] / 2 + found[1:] / 2, np.empty(0, dtype=np.intp))
     reached = np.cumsum(counts)
     at = np.searchsorted(reached, np.arange(1, most - 1) / (most - 1) * reached[-1] * (1 - 1e-12))
-    return Cells(k, np.unique(found[at[at < len(found) - 1]]), np.empty(0, dtype=np.intp))
+    # Midway between values: at a value, the rounding of a logarithm would decide on the cell.
+    last = np.unique(at[at < len(found) - 1])
+    return Cells(k, found[last] / 2 + found[last + 1] / 2, np.empty(0, dtype=np.intp))
 
 
 @dataclass(frozen=True, eq=False)
