@@ -28,6 +28,9 @@ from varcal._inference.quadratic_forms import (
 #: The weights of smooth trends, of bins, of finer cells (without them, those of bins), of bins with
 #: few events and, if it is part of the hypothesis, of the overall gap.
 TRENDS, BINS, FINER, SPARSE, OVERALL = 2.0, 1.2, 0.8, 0.6, 0.2
+#: The variance of a cell with a constant gap is at least this part of that without one: a gap that
+#: few events suggest may be larger than the scores of a cell.
+LEAST_VARIANCE = 0.5
 #: With few events in all, p-values are discrete: they are raised by this, divided by the events.
 DISCRETE = 3.0
 #: A bin with a smaller variance, in events, is sparse.
@@ -142,9 +145,14 @@ def _events(bins: ErrorSums) -> Floats:
     return ratio_or_zero(bins.null2.sum(0), unit2_of(bins).max(0))
 
 
+def _variance(cells: ErrorSums, evidence: Floats | None = None) -> Floats:
+    """Return the variance of each cell's sum if the gap is constant."""
+    return np.maximum(constant_gap_variance(cells, evidence), LEAST_VARIANCE * cells.null2)
+
+
 def _normal(cells: ErrorSums, gap: Floats, constant: bool) -> tuple[Floats, ...]:
     """Return the sums of cells as normal scores, with their scale, variance and cumulant."""
-    v = constant_gap_variance(cells) if constant else cells.null2
+    v = _variance(cells) if constant else cells.null2
     return tuple(each.ravel() for each in normal_sums(cells, v, gap))
 
 
@@ -164,7 +172,7 @@ def _over_trends(cells: ErrorSums, functions: Floats, constant: bool) -> tuple[l
     """Return the forms over smooth functions of fine cells, and the sums of errors."""
     v = cells.null2
     if constant:
-        v = constant_gap_variance(cells, cells.effective_rows.sum(-1, keepdims=True))
+        v = _variance(cells, cells.effective_rows.sum(-1, keepdims=True))
         functions = functions[:, 1:]
     gap = (cells.share * cells.gap).sum(-1, keepdims=True) if constant else np.zeros(())
     third = row_skewness(cells, gap) * v * np.sqrt(unit2_of(cells))

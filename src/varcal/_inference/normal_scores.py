@@ -11,7 +11,7 @@ from varcal._inference.error_sums import ErrorSums
 #: The least variance of a bin, in events: one event where scores say 0 is evidence, no proof.
 LEAST_EVENTS = 0.01
 #: A constant gap takes at most this part of the mean score of a cell, or of what is left to 1.
-MOST_OF_SCORE = 0.9
+MOST_OF_SCORE = 0.5
 #: Above this variance a normal score has the moments of a normal law.
 DENSE_EVENTS = 10.0
 #: Counts over which the moments of the score of a sparse bin are summed.
@@ -133,9 +133,11 @@ def normalized(z: Floats, skew: Floats) -> Floats:
     r"""Return a standardized sum with this skewness as a normal score.
 
     :math:`\tfrac{3}{2\gamma}[(1 + \gamma z)^{2/3} - 1] + \tfrac{\gamma}{6}`, which is Anscombe's
-    transformation of a Poisson count with the skewness :math:`\gamma`.
+    transformation of a Poisson count with the skewness :math:`\gamma`; in the short tail only its
+    first terms, :math:`z - \tfrac{\gamma}{6}(z^2 - 1)`.
     """
     gamma = np.where(skew < 0, -1.0, 1.0) * np.clip(np.abs(skew), LEAST_SKEW, 1.0)
-    power = np.cbrt(np.maximum(1 + gamma * z, 0.0)) ** 2
-    score = 1.5 * (power - 1) / gamma + gamma / 6
-    return np.asarray(np.where(np.abs(skew) > LEAST_SKEW, score, z))
+    bent = gamma * z
+    power = np.cbrt(np.maximum(1 + bent, 1.0)) ** 2
+    score = np.where(bent > 0, 1.5 * (power - 1) / gamma, z * (1 + np.minimum(-bent, 1.0) / 6))
+    return np.asarray(np.where(np.abs(skew) > LEAST_SKEW, score + gamma / 6, z))
