@@ -37,7 +37,7 @@ def headlines(found):
 def test_headlines_say_what_was_fixed(found, world):
     sim, _ = world
     truth, worse = headlines(found)
-    assert re.match(r"truth fixes the uneven error along \d of 4 variables", truth)
+    assert re.match(r"truth fixes the uneven error along \d of 5 variables", truth)
     assert "makes it worse along none; accuracy" in truth
     assert re.search(r"makes it worse along \d \((v|side)", worse) and worse.count("accuracy") == 1
     assert "log-loss made worse (+0." in worse and re.search(
