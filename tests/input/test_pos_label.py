@@ -111,9 +111,9 @@ def test_scikit_learn_says_the_same():
 
 def test_searches_and_surfaces_follow_the_positive_class():
     X = {"v": V, "sex": SEX}
-    settings = {"draws": 99}
-    bad = vc.slices(Y, P, X, pos_label="bad", **settings)
-    good = vc.slices(Y, 1 - P, X, **settings)
+    y, p, many = np.tile(Y, 6), np.tile(P, 6), {name: np.tile(x, 6) for name, x in X.items()}
+    bad = vc.slices(y, p, many, pos_label="bad")
+    good = vc.slices(y, 1 - p, many)
     assert len(bad) and [one.gap for one in bad] == pytest.approx([-one.gap for one in good])
     one = vc.surface(Y, P, V, SEX, pos_label="bad")
     two = vc.surface(Y, 1 - P, V, SEX)
