@@ -70,6 +70,8 @@ def same_audits(a, b, other_zone=()):
         np.testing.assert_allclose(one.score.columns["gap"], other.score.columns["gap"], atol=1e-9)
     for one in a:
         other = b.row(one.variable)
+        if one.variable.split(" (")[0] in other_zone and one.variable not in other_zone:
+            continue  # hours of another clock
         assert (one.kind, one.verdict, one.target) == (other.kind, other.verdict, other.target)
         for name in ("error", "uneven"):
             # A test that simulates hits draws them by row, or by cell without rows.
