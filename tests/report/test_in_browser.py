@@ -138,12 +138,12 @@ def test_searching(visit):
     page = visit()
     page.get_by_label("Search variables").fill("EDU")
     expect(column(page, "name a")).to_have_text(["education"])
-    expect(page.get_by_role("status")).to_have_text("1 of 11 shown")
+    expect(page.get_by_role("status")).to_have_text("1 of 13 shown")
     expect(page.locator(".card:visible")).to_have_count(1)
     page.get_by_label("Search variables").fill("nothing like it")
     expect(page.get_by_text("No variable matches")).to_be_visible()
     page.get_by_label("Search variables").fill("")
-    expect(page.locator(".card:visible")).to_have_count(11)
+    expect(page.locator(".card:visible")).to_have_count(13)
 
 
 def card_of(page, name):
@@ -213,7 +213,7 @@ def test_printing_shows_every_variable_in_light(visit, tmp_path):
     text = " ".join("\n".join(sheet.extract_text() for sheet in sheets).split())
     for name in ("age", "sex", "education", "capital-gain", "noise", "coin", "started"):
         assert re.search(rf"{name} (✕ )?[A-Z][a-z ]+ uneven error [\da]", text), name
-    assert text.count("error = sum of share") == 11
+    assert text.count("error = sum of share") == 13
     first = " ".join(sheets[0].extract_text().split())
     assert "What to do next" in first and "Variables, ranked" not in first
     assert "How to cite" in text
