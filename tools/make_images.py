@@ -5,7 +5,6 @@ python tools/make_images.py [folder]
 
 from __future__ import annotations
 
-import json
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +12,6 @@ from typing import Any
 
 import matplotlib as mpl
 import matplotlib.pyplot as plt
-import pandas as pd
 from doc_pages import save
 from PIL import Image
 
@@ -25,18 +23,6 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from cases.browser import open_browser
 
 SCREEN = {"width": 1280, "height": 840}
-GROWN = "VariableCalibrator"
-GROWTH_LINES = {GROWN: "#0072b2", "LightGBM": "#d55e00", "MCGrad": "#009e73", "Platt": "#999999"}
-GROWTH_PANELS = {
-    "none": "nothing to learn",
-    "additive": "smooth effects",
-    "jump": "jumps",
-    "checkerboard": "a checkerboard of two",
-    "spikes": "spikes of three",
-    "diamonds": "diamonds",
-    "flights, random": "flights, known dates",
-    "flights, by date": "flights, new dates",
-}
 
 
 def main(folder: Path) -> None:
@@ -44,7 +30,6 @@ def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save(story(1, 3, (12.6, 4.0)), folder / "story.png")
     save(story(3, 1, (5.0, 10.5)), folder / "story-tall.png")  # for phones
-    save(growth(), folder / "growth.png")
     report(folder / "report.png")
 
 
@@ -58,37 +43,6 @@ def report(path: Path) -> None:
         tab.goto(page.as_uri())
         tab.screenshot(path=path)
     Image.open(path).convert("RGB").quantize(256).save(path, optimize=True)
-
-
-def growth() -> Any:
-    """Draw log-loss against the number of calibration rows, as the benchmark found it."""
-    lines = (Path(__file__).parents[1] / "benchmarks" / "growth.jsonl").read_text(encoding="utf-8")
-    found = pd.DataFrame([json.loads(line) for line in lines.splitlines()])
-    keys = ["world", "n", "seed"]
-    raw = found[found["method"] == "raw"].set_index(keys)["log_loss"]
-    found = found.assign(saved=found.set_index(keys).index.map(raw) - found["log_loss"])
-    # On flights at random, new rows have the dates of calibration rows, and the fit is told so.
-    told = (found["world"] == "flights, random") & found["method"].str.startswith(GROWN)
-    found = found[~told | found["method"].str.endswith("blocks=False")]
-    found = found.assign(method=found["method"].str.partition(",")[0])
-    figure, axes = plt.subplots(2, 4, figsize=(12.6, 5.4), layout="constrained", sharex=True)
-    for ax, (world, title) in zip(axes.flat, GROWTH_PANELS.items(), strict=True):
-        for name, colour in GROWTH_LINES.items():
-            own = found[(found["world"] == world) & (found["method"] == name)]
-            by_rows = own.groupby("n")["saved"]
-            mean, error = by_rows.mean(), by_rows.sem().fillna(0.0)
-            wide = 2.4 if name == GROWN else 1.2
-            ax.errorbar(mean.index, mean, error, color=colour, linewidth=wide, marker="o", ms=3)
-        ax.axhline(0, color="0.6", linewidth=0.8)
-        ax.set_xscale("log")
-        ax.set_title(title, loc="left", fontsize=10)
-        ax.set_xticks([300, 3_000, 30_000, 200_000], ["300", "3,000", "30,000", "200,000"])
-        ax.minorticks_off()
-    figure.supylabel("log-loss below that of the raw scores", fontsize=10)
-    figure.supxlabel("calibration rows", fontsize=10)
-    handles = [mpl.lines.Line2D([], [], color=colour) for colour in GROWTH_LINES.values()]
-    figure.legend(handles, list(GROWTH_LINES), loc="outside upper center", ncols=4, frameon=False)
-    return figure
 
 
 def story(rows: int, columns: int, size: tuple[float, float]) -> Any:
