@@ -10,6 +10,7 @@ import gzip
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -42,9 +43,10 @@ class Writer:
         if self.name.endswith(".gz"):
             return gzip.decompress(path.read_bytes())
         if self.name.endswith(".parquet"):
-            return str(parquet.read_table(path).to_pydict())
+            # One read of the file: by its path, PyArrow opens it twice.
+            return str(parquet.read_table(BytesIO(path.read_bytes())).to_pydict())
         if self.name.endswith(".arrow"):
-            return str(feather.read_table(path).to_pydict())
+            return str(feather.read_table(BytesIO(path.read_bytes())).to_pydict())
         if self.name == "monitor.json":
             return vc.load(path).n_batches > 0
         return _TIME.sub(b"", path.read_bytes())

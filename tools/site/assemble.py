@@ -32,7 +32,7 @@ TEXTS = {
     "src/varcal/_slices/README.md": "inside/slices.md",
     "src/varcal/_surfaces/README.md": "inside/surfaces.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
-    "src/varcal/calibrators/_variable/README.md": "inside/variable-calibrator.md",
+    "src/varcal/calibrators/variable/README.md": "inside/variable-calibrator.md",
     "src/varcal/_report/README.md": "inside/report.md",
 }
 #: The pages of the API, and the packages that define the names on each.
