@@ -252,7 +252,7 @@ def one_draw(world: str, n: int, draw: int) -> dict[str, Any] | None:
         "advice": audit.advice,
         "judged": true_of_sample(audit, fits, world),
         "all": figures,
-        "best": best_advice(figures, ladder.limit, ladder.matters),
+        "best": best_advice(figures, audit.limit, ladder.matters),
     }
 
 
@@ -270,15 +270,14 @@ def judged_figures(one: dict[str, Any], rung: dict[str, Any]) -> Iterator[tuple[
     """Yield kind, (value, low, high) and the true values of the figures of one rung."""
     true = one["judged"].get(rung["name"], [])
     for kind in ("average", "by_score"):
-        figure = (rung[kind], rung[f"{kind}_low"], rung[f"{kind}_high"])
+        figure = tuple(rung[kind][end] for end in ("value", "low", "high"))
         yield kind, figure, [each[kind] for each in true]
     for name, left in rung["uneven"].items():
         figure = (left["value"], left["low"], left["high"])
         yield "uneven", figure, [each["uneven"][name] for each in true]
     largest = max(rung["uneven"].values(), key=lambda left: left["value"])
-    every = rung["uneven"].values()
-    ends = max(left["low"] for left in every), max(left["high"] for left in every)
-    yield "largest", (largest["value"], *ends), [max(each["uneven"].values()) for each in true]
+    figure = (largest["value"], largest["low"], largest["high"])
+    yield "largest", figure, [max(each["uneven"].values()) for each in true]
 
 
 def report_figures(found: list[dict[str, Any]]) -> None:
