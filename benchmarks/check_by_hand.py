@@ -137,9 +137,20 @@ class Check:
             print(f"   CONTRADICTION {self.name}: {what}: {part!r} is not shown")
 
 
+def column_of(X: pd.DataFrame, name: str) -> pd.Series:
+    """Return a column, or a part of a date, such as "date (hour)"."""
+    date, _, part = name.removesuffix(")").rpartition(" (")
+    if name in X or part not in ("hour", "weekday", "month"):
+        return X[name]
+    when = pd.to_datetime(X[date]).dt
+    if part == "hour":
+        return when.hour + when.minute // 15 / 4
+    return when.day_name() if part == "weekday" else when.month_name()
+
+
 def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, digits: int) -> None:
     table = row.table.to_frame()
-    where = bin_of(X[row.variable], table, row.kind)
+    where = bin_of(column_of(X, row.variable), table, row.kind)
     rows = pd.DataFrame({"bin": where, "p": p, "y": y, "side": np.where(p > 0.5, 1, 0)})
     sides = [side for side in table.side.unique() if side != "all"]
     parts = [("all", rows), *((side, rows[rows.side == k]) for k, side in enumerate(sides))]

@@ -247,7 +247,7 @@ def one_draw(world: str, n: int, draw: int) -> dict[str, Any] | None:
         "world": world,
         "n": n,
         "draw": draw,
-        "ladder": {key: ladder.to_dict()[key] for key in ("rungs", "limit", "matters")},
+        "ladder": {key: ladder.to_dict()[key] for key in ("rungs", "matters")},
         "suffices": ladder.suffices,
         "advice": audit.advice,
         "judged": true_of_sample(audit, fits, world),
