@@ -144,7 +144,7 @@ def column_of(X: pd.DataFrame, name: str) -> pd.Series:
         return X[name]
     when = pd.to_datetime(X[date]).dt
     if part == "hour":
-        return when.hour + when.minute // 15 / 4
+        return when.hour
     return when.day_name() if part == "weekday" else when.month_name()
 
 
