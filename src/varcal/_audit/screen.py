@@ -426,10 +426,10 @@ class _Writer:
                 text += f", which may be above the limit of {limit_text(left.limit)}"
         else:
             text += " and none that is shown along variables"
-        if self.advice == VARIABLES:
-            text += self.beyond_curve(rung)
         if not rung.suffices:
             text += ". That is not enough"
+        if self.advice == VARIABLES:
+            text += self.beyond_curve(rung)
         return Sentence.of(filled(f"{text}.", Named(cut(name))), self.made_worse(rung))
 
     def subject(self) -> str:
