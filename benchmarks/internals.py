@@ -12,10 +12,10 @@ from typing import Any
 
 #: Modules below `varcal`, each with a name in it.
 PLACES = (
-    "_engines.bets:STAKES",
-    "_engines.bets:log_gains",
-    "_evidence.profile:profile",
-    "_evidence.question:N_FINE",
+    "_sums.bets:STAKES",
+    "_sums.bets:log_gains",
+    "_sums.profile:profile",
+    "_sums.question:N_FINE",
     "_inference.cluster_test:cluster_test",
     "_inference.debias:debiased",
     "_inference.debias:interval",
@@ -32,7 +32,7 @@ PLACES = (
     "_monitor.evidence:reach_of",
     "_monitor.monitor:ALSO",
     "_monitor.monitor:REFERENCE_ERROR",
-    "_smoothing.bands:curve_bands",
+    "_inference.bands:curve_bands",
     "calibrators.rows:score_rows",
 )
 _BY_NAME = {place.partition(":")[2]: place for place in PLACES}

@@ -38,7 +38,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "varcal"
 #: Where the tables of a package are kept.
 READMES = {
     "inference": SOURCE / "_inference" / "README.md",
-    "smoothing": SOURCE / "_smoothing" / "README.md",
+    "smoothing": SOURCE / "_inference" / "CURVES.md",
 }
 BEGIN, END = "<!-- sensitivity: begin -->", "<!-- sensitivity: end -->"
 #: Seeds of a quick run.
@@ -191,34 +191,34 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
         "_inference.finer_cells:CELLS_PER_ROOT",
         "_inference.debias:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
         "_inference.gap_law:NEVER_FOLDS",
-        "_binning.stats:PRIOR_ROWS",
+        "_sums.stats:PRIOR_ROWS",
     ),
     "uneven": (
         "_inference.debias:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
         "_inference.gap_law:MEHLER_TERMS",
         "_inference.quadratic_forms:LEAST_MODEL,MODEL_ROWS",
-        "_binning.stats:PRIOR_ROWS",
+        "_sums.stats:PRIOR_ROWS",
     ),
     "detectable error": ("_inference.power:PART_OF_LEVEL",),
     "clusters": ("_inference.cluster_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
     "comparison": ("_audit.compare:N_PARTS",),
     "verdict": ("_audit.judge:FEW_ROWS,TOO_COARSE",),
-    "fine cells": ("_evidence.question:N_FINE",),
+    "fine cells": ("_sums.question:N_FINE",),
     "band": (
-        "_smoothing.bands:MOST_CELLS,HALF_SPANS,WIDEST,NARROWEST_WINDOW,WIDEST_WINDOW",
-        "_smoothing.bands:SPAN_DEGREE,BAND_DEGREE,NARROWER_BY",
-        "_smoothing.variance:PRIOR_ROWS",
+        "_inference.bands:MOST_CELLS,HALF_SPANS,WIDEST,NARROWEST_WINDOW,WIDEST_WINDOW",
+        "_inference.bands:SPAN_DEGREE,BAND_DEGREE,NARROWER_BY",
+        "_inference.variance:PRIOR_ROWS",
     ),
     "band over few values": (
-        "_smoothing.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
-        "_smoothing.cells:EVEN_COUNTS",
-        "_smoothing.variance:PRIOR_ROWS,LEAST_FREEDOM",
+        "_inference.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
+        "_inference.cells:EVEN_COUNTS",
+        "_inference.variance:PRIOR_ROWS,LEAST_FREEDOM",
     ),
 }
 #: Modules that import a constant by its name, which changes with it.
 ALSO = {
-    "_binning.stats:PRIOR_ROWS": ("_inference.gap_law",),
-    "_smoothing.cells:EVEN_COUNTS": ("_smoothing.bands",),
+    "_sums.stats:PRIOR_ROWS": ("_inference.gap_law",),
+    "_inference.cells:EVEN_COUNTS": ("_inference.bands",),
 }
 ENTRIES = [
     Entry(study, f"{module}:{constant}")

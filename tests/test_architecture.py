@@ -18,12 +18,11 @@ SRC = Path(varcal.__file__).parent
 LAYERS = [
     {"exceptions", "_version", "_arrays", "_threads"},
     {"_options", "_text"},
-    {"_files", "_input", "_smoothing"},
-    {"_binning", "_saved", "datasets"},
-    {"_engines", "_inference", "calibrators"},
-    {"_evidence", "_export"},
-    {"_measures", "_slices", "_surfaces"},
-    {"_audit", "_apply", "_monitor"},
+    {"_files", "_input"},
+    {"_sums", "datasets"},
+    {"_inference", "calibrators"},
+    {"_export", "_measures", "_search"},
+    {"_audit", "_monitor"},
     {"_plotting", "_report"},
     {"cli"},
 ]
@@ -31,16 +30,13 @@ LAYERS = [
 ENTRANCES = {"__init__", "__main__", "results"}
 # Methods for convenience that import from a higher layer, inside a function.
 LATE = {
-    ("_binning", "_engines"),  # the compiled kernels
     ("_audit", "_plotting"),
     ("_audit", "_report"),
-    ("_surfaces", "_slices"),
-    ("_monitor", "_plotting"),
-    ("_saved", "_evidence"),  # load() reads Parquet files of sums
-    ("_slices", "_plotting"),
-    ("_monitor", "_report"),
+    ("_files", "_sums"),  # load() reads Parquet files of sums
     ("_measures", "_plotting"),
-    ("_surfaces", "_plotting"),
+    ("_monitor", "_plotting"),
+    ("_monitor", "_report"),
+    ("_search", "_plotting"),
     ("calibrators", "_export"),
     ("calibrators", "_plotting"),
 }
@@ -126,7 +122,7 @@ class NearOutput(doctest.OutputChecker):
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name == "varcal._slices.scan_numba":
+    if name == "varcal._search.scan_numba":
         pytest.importorskip("numba", reason="the fast extra is not installed")
     runner = doctest.DocTestRunner(NearOutput())
     for case in doctest.DocTestFinder().find(import_module(name)):

@@ -16,12 +16,10 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal import datasets as datasets
     from varcal import exceptions as exceptions
     from varcal import results as results
-    from varcal._apply.apply import apply as apply
     from varcal._audit.audit import audit as audit
     from varcal._audit.compare import compare as compare
     from varcal._audit.estimator import audit_estimator as audit_estimator
-    from varcal._evidence.collect import collect as collect
-    from varcal._evidence.collect import make_bins as make_bins
+    from varcal._files.load import load as load
     from varcal._inference.power import rows_needed as rows_needed
     from varcal._measures.bin_table import bin_table as bin_table
     from varcal._measures.curve import curve as curve
@@ -32,10 +30,11 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.scorers import ece_scorer as ece_scorer
     from varcal._measures.scorers import vece_scorer as vece_scorer
     from varcal._monitor.monitor import Monitor as Monitor
-    from varcal._saved.load import load as load
-    from varcal._slices.slices import slices as slices
-    from varcal._surfaces.predictable import predictable_gap as predictable_gap
-    from varcal._surfaces.surface import surface as surface
+    from varcal._search.predictable import predictable_gap as predictable_gap
+    from varcal._search.slices import slices as slices
+    from varcal._search.surface import surface as surface
+    from varcal._sums.collect import collect as collect
+    from varcal._sums.collect import make_bins as make_bins
     from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
@@ -45,26 +44,27 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators import TreeCalibrator as TreeCalibrator
     from varcal.calibrators import VariableCalibratedClassifier as VariableCalibratedClassifier
     from varcal.calibrators import VariableCalibrator as VariableCalibrator
+    from varcal.calibrators.apply import apply as apply
 
 #: The module that defines each public name.
 _HOME = {
-    "apply": "_apply.apply",
+    "apply": "calibrators.apply",
     "audit": "_audit.audit",
     "audit_estimator": "_audit.estimator",
     "bin_table": "_measures.bin_table",
-    "collect": "_evidence.collect",
+    "collect": "_sums.collect",
     "compare": "_audit.compare",
     "curve": "_measures.curve",
     "ece": "_measures.metrics",
     "ece_scorer": "_measures.scorers",
     "estimate": "_measures.estimate",
-    "load": "_saved.load",
-    "make_bins": "_evidence.collect",
-    "predictable_gap": "_surfaces.predictable",
+    "load": "_files.load",
+    "make_bins": "_sums.collect",
+    "predictable_gap": "_search.predictable",
     "reliability": "_measures.reliability",
     "rows_needed": "_inference.power",
-    "slices": "_slices.slices",
-    "surface": "_surfaces.surface",
+    "slices": "_search.slices",
+    "surface": "_search.surface",
     "vece": "_measures.metrics",
     "vece_scorer": "_measures.scorers",
     "AugmentedCalibrator": "calibrators",

@@ -1,21 +1,21 @@
 """The types of results, for annotations and `isinstance`. Functions of varcal make them."""
 
-from varcal._apply.apply import Applied
 from varcal._audit.changes import Changes
 from varcal._audit.comparison import Comparison
 from varcal._audit.ladder import Ladder
 from varcal._audit.record import AuditRow, Place
 from varcal._audit.result import Audit
-from varcal._evidence.collected import Collected
-from varcal._evidence.plan import BinPlan
 from varcal._measures.bin_table import BinTable
 from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import Estimate
 from varcal._measures.reliability import Reliability
 from varcal._monitor.monitor import Status
-from varcal._slices.slices_result import Slice, Slices
-from varcal._surfaces.predictable_result import PredictableGap
-from varcal._surfaces.surface_result import Surface
+from varcal._search.predictable_result import PredictableGap
+from varcal._search.slices_result import Slice, Slices
+from varcal._search.surface_result import Surface
+from varcal._sums.collected import Collected
+from varcal._sums.plan import BinPlan
+from varcal.calibrators.apply import Applied
 
 __all__ = [
     "Applied",

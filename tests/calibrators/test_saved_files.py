@@ -8,7 +8,7 @@ import pytest
 
 from cases.calibrators import binary, every, fitted, many
 from varcal import load
-from varcal._saved.document import checksum
+from varcal._files.document import checksum
 from varcal.calibrators import (
     BetaCalibrator,
     TreeCalibrator,

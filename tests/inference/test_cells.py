@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import statsmodels.api as sm
 
-from varcal._evidence.sided import sided_profile
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cell_law import cell_law, part_of
 from varcal._inference.measured import LawErrors
 from varcal._input.events import claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
+from varcal._sums.sided import sided_profile
 
 BINS = {"n_bins": 10, "binning": "atoms", "bins": None, "edges": None}
 

@@ -6,8 +6,8 @@ import pytest
 from scipy.integrate import trapezoid
 
 import varcal as vc
+from varcal._inference.local_polynomial import smoother_weights
 from varcal._measures.curve_result import SERIES, Curve
-from varcal._smoothing.local_polynomial import smoother_weights
 from varcal.exceptions import InputError
 
 

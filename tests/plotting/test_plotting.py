@@ -16,10 +16,10 @@ from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
 from varcal._monitor.history import view_of
-from varcal._slices.condition import Condition
-from varcal._slices.slices_result import Slice, Slices
-from varcal._surfaces.view import SurfaceView
-from varcal._text.numbers import points
+from varcal._search.condition import Condition
+from varcal._search.slices_result import Slice, Slices
+from varcal._search.view import SurfaceView
+from varcal._text import points
 from varcal.exceptions import InputError, MissingDependencyError
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]

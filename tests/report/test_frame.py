@@ -12,7 +12,7 @@ from jinja2 import UndefinedError
 
 from varcal._report.frame import _environments, as_html, as_markdown, render
 from varcal._report.svg import bin_chart, points_axis, rates_axis, share_axis
-from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName
+from varcal._text import Code, Named, Sentence, Strong, StrongName
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x00\ud800\ufffe\"'& [a](b) | *c*"
 TRY = """{% extends "page.html.j2" %}

@@ -28,9 +28,8 @@ TEXTS = {
     "CHANGELOG.md": "project/changes.md",
     "SECURITY.md": "project/security.md",
     "src/varcal/_inference/README.md": "inside/inference.md",
-    "src/varcal/_smoothing/README.md": "inside/smoothing.md",
-    "src/varcal/_slices/README.md": "inside/slices.md",
-    "src/varcal/_surfaces/README.md": "inside/surfaces.md",
+    "src/varcal/_inference/CURVES.md": "inside/smoothing.md",
+    "src/varcal/_search/README.md": "inside/slices.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
     "src/varcal/calibrators/variable/README.md": "inside/variable-calibrator.md",
     "src/varcal/_report/README.md": "inside/report.md",
@@ -39,10 +38,10 @@ TEXTS = {
 API = {
     "Metrics and estimates": ("_measures", "_inference"),
     "Audits and comparisons": ("_audit",),
-    "Slices and surfaces": ("_slices", "_surfaces"),
+    "Slices and surfaces": ("_search",),
     "Calibrators": ("calibrators",),
     "Monitors": ("_monitor",),
-    "Files and large data": ("_apply", "_evidence", "_input"),
+    "Files and large data": ("_sums", "_input", "_files"),
 }
 #: Public modules, which have a page each.
 MODULES = ("datasets", "results", "exceptions")

@@ -13,14 +13,6 @@ from varcal._audit.judge import Judged, Settings, judge
 from varcal._audit.ladder import CURVE, VARIABLES, climber
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
-from varcal._binning.choose import check_cut_names
-from varcal._engines.open import lazy_rows
-from varcal._evidence.collected import Collected, CollectedEvidence
-from varcal._evidence.evidence import Evidence
-from varcal._evidence.gather import gather
-from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, Question
-from varcal._evidence.rows_of_call import sample_rows
 from varcal._input.calendar_parts import read_parts
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.indexes import BY_POSITION
@@ -30,8 +22,16 @@ from varcal._measures.curve import curve_of
 from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import measure_and_test
 from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
-from varcal._slices.slices import slices as search
-from varcal._text.numbers import count
+from varcal._search.slices import slices as search
+from varcal._sums.choose import check_cut_names
+from varcal._sums.collected import Collected, CollectedEvidence
+from varcal._sums.evidence import Evidence
+from varcal._sums.gather import gather
+from varcal._sums.in_memory import InMemory
+from varcal._sums.open import lazy_rows
+from varcal._sums.question import ATOMS, N_BINS, Question
+from varcal._sums.rows_of_call import sample_rows
+from varcal._text import count
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 

@@ -15,9 +15,7 @@ from varcal._audit.record import AuditRow
 from varcal._inference.multiplicity import p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
-from varcal._text.html_tables import html_table
-from varcal._text.numbers import level_text, p_text, points, signed
-from varcal._text.tables import text_table
+from varcal._text import html_table, level_text, p_text, points, signed, text_table
 
 #: Cells with fewer rows in one of the audits are not compared.
 LEAST_ROWS = 10

@@ -28,9 +28,6 @@ from varcal._audit.comparison import (
 from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target
-from varcal._binning.bins import NumericBins, joint_index
-from varcal._evidence.in_memory import InMemory
-from varcal._evidence.question import ATOMS, N_BINS, Question
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import LawErrors, Measured
@@ -53,6 +50,9 @@ from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
 from varcal._options import checked
+from varcal._sums.bins import NumericBins, joint_index
+from varcal._sums.in_memory import InMemory
+from varcal._sums.question import ATOMS, N_BINS, Question
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, VarcalWarning
 

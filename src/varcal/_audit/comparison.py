@@ -8,12 +8,19 @@ from os import PathLike
 from typing import Any
 
 from varcal._audit.decision import CHANGED, COMPARED
+from varcal._files.conform import restored
 from varcal._input.frames import frame_of
 from varcal._options import check_choice, check_text, checked
-from varcal._saved.conform import restored
-from varcal._text.html_tables import html_table
-from varcal._text.numbers import decimals, interval, percent, points, signed, with_sign
-from varcal._text.tables import text_table
+from varcal._text import (
+    decimals,
+    html_table,
+    interval,
+    percent,
+    points,
+    signed,
+    text_table,
+    with_sign,
+)
 from varcal.exceptions import InputError
 
 LOG_LOSS, BRIER, ACCURACY, AUC = "log-loss", "Brier", "accuracy", "AUC"

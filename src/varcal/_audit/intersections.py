@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from varcal._input.predictions import Predictions
-from varcal._slices.slices_result import Slice, Slices
-from varcal._surfaces.predictable import predictable_of
-from varcal._surfaces.predictable_result import PredictableGap
-from varcal._surfaces.rows import Rows
-from varcal._surfaces.surface import surface_of
-from varcal._surfaces.surface_result import Surface
-from varcal._text.gaps import off_by
-from varcal._text.numbers import count, p_equation, points
-from varcal._text.sentences import Named, Sentence, Strong, cut, filled
+from varcal._search.predictable import predictable_of
+from varcal._search.predictable_result import PredictableGap
+from varcal._search.rows import Rows
+from varcal._search.slices_result import Slice, Slices
+from varcal._search.surface import surface_of
+from varcal._search.surface_result import Surface
+from varcal._text import Named, Sentence, Strong, count, cut, filled, off_by, p_equation, points
 
 if TYPE_CHECKING:
     from varcal._audit.record import AuditRow

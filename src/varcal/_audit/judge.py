@@ -22,11 +22,6 @@ from varcal._audit.decision import (
 )
 from varcal._audit.places import Part, Places, chosen_places
 from varcal._audit.record import TOP_CLASS, AuditRow, Place, Target, TargetFigures, limit_of
-from varcal._binning.bins import Bins
-from varcal._binning.stats import BinnedStats
-from varcal._evidence.evidence import Evidence
-from varcal._evidence.profile import Profile
-from varcal._evidence.sided import merged
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cell_law import cell_law, finer_law
 from varcal._inference.error_sums import ErrorSums
@@ -39,6 +34,11 @@ from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
 from varcal._measures.bin_table import BinTable, bin_columns, table_of
 from varcal._measures.estimate import measure_and_test, overall_gap
+from varcal._sums.bins import Bins
+from varcal._sums.evidence import Evidence
+from varcal._sums.profile import Profile
+from varcal._sums.sided import merged
+from varcal._sums.stats import BinnedStats
 
 #: Variables that are measured together.
 BLOCK = 64

@@ -21,7 +21,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.judge import cell_sums
 from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target
-from varcal._binning.bins import Bins, NumericBins, joint_index
+from varcal._files.conform import restored
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.debias import debiased, lower_limit, upper_limit
 from varcal._inference.gap_law import GapLaw, plug_in_mean
@@ -31,9 +31,8 @@ from varcal._inference.paired import LEAST, mean_interval, row_losses
 from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
 from varcal._input.predictions import Predictions
-from varcal._saved.conform import restored
-from varcal._text.html_tables import Shown
-from varcal._text.numbers import difference, interval, percent, points, signed
+from varcal._sums.bins import Bins, NumericBins, joint_index
+from varcal._text import Shown, difference, interval, percent, points, signed
 from varcal._threads import one_blas_thread
 
 if TYPE_CHECKING:

@@ -13,8 +13,7 @@ from typing import Any
 from varcal._audit.decision import VERDICTS
 from varcal._inference.measured import Measured
 from varcal._measures.bin_table import BinTable
-from varcal._text.html_tables import Shown
-from varcal._text.numbers import difference, interval, p_text, percent, points, signed
+from varcal._text import Shown, difference, interval, p_text, percent, points, signed
 
 
 def saved(value: Any) -> Any:

@@ -13,12 +13,12 @@ from varcal._audit.decision import REPAIR, WATCH, verdict_of
 from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
 from varcal._audit.record import AuditRow, Place, Target, saved
+from varcal._files.conform import restored
+from varcal._files.document import Kind
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
 from varcal._options import check_flag, check_path, check_text, checked, or_none
-from varcal._saved.conform import restored
-from varcal._saved.document import Kind
 from varcal._version import __version__
 from varcal.exceptions import InputError, shown
 

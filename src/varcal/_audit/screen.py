@@ -35,17 +35,26 @@ from varcal._audit.ladder import (
     Rung,
 )
 from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target
-from varcal._text.gaps import CONFIDENCE, RISK, gap_side
-from varcal._text.numbers import (
+from varcal._text import (
+    CONFIDENCE,
+    RISK,
+    Code,
+    Named,
+    Sentence,
+    Strong,
+    StrongName,
     count,
+    cut,
     decimals,
     difference,
+    filled,
+    gap_side,
     interval,
     limit_text,
+    listed,
     percent,
     points,
 )
-from varcal._text.sentences import Code, Named, Sentence, Strong, StrongName, cut, filled, listed
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit

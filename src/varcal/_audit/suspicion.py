@@ -8,13 +8,13 @@ from collections.abc import Collection
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._binning.stats import BinnedStats
-from varcal._evidence.evidence import Evidence
-from varcal._evidence.in_memory import InMemory
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
-from varcal._text.numbers import percent
+from varcal._sums.evidence import Evidence
+from varcal._sums.in_memory import InMemory
+from varcal._sums.stats import BinnedStats
+from varcal._text import percent
 
 #: Scores look reversed if the area under the ROC curve is below this, surely.
 REVERSED = 0.45

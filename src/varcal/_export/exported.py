@@ -9,7 +9,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._export.program import Program
 from varcal._export.random_rows import RandomRows
-from varcal._text.html_tables import Shown
+from varcal._text import Shown
 from varcal._version import __version__
 from varcal.exceptions import VarcalError
 

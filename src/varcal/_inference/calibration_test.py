@@ -9,8 +9,6 @@ from itertools import combinations
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
-from varcal._binning.bins import coarse_index
-from varcal._binning.stats import BinnedStats
 from varcal._inference.cluster_test import cluster_test
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.finer_cells import finer_cells, merged_cells
@@ -24,6 +22,8 @@ from varcal._inference.quadratic_forms import (
     form_of,
     legendre,
 )
+from varcal._sums.bins import coarse_index
+from varcal._sums.stats import BinnedStats
 
 #: The weights of smooth trends, of bins, of finer cells (without them, those of bins), of bins with
 #: few events and, if it is part of the hypothesis, of the overall gap.

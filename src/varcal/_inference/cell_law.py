@@ -8,14 +8,14 @@ from dataclasses import replace
 import numpy as np
 
 from varcal._arrays import Floats, Ints, ratio_or_zero
-from varcal._binning.bins import NumericBins
-from varcal._binning.stats import PRIOR_ROWS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.finer_cells import merged_cells
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.measured import error_sums, error_sums_by_bucket
 from varcal._inference.quadratic_forms import constant_gap_variance
+from varcal._sums.bins import NumericBins
+from varcal._sums.stats import PRIOR_ROWS, BinnedStats
 
 
 def cell_law(tables: Sequence[BinnedStats], *, center: bool = False) -> GapLaw:

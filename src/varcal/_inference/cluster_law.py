@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_zero
-from varcal._binning.stats import PRIOR_ROWS
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, root_diagonal
 from varcal._inference.quadratic_forms import constant_gap_variance
+from varcal._sums.stats import PRIOR_ROWS
 from varcal.exceptions import InputError
 
 #: In a bin's variance, the variance that is pooled over bins counts like this many groups.

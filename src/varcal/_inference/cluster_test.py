@@ -8,10 +8,10 @@ import numpy as np
 from scipy.special import fdtrc
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
-from varcal._binning.stats import BinnedStats
 from varcal._inference.multiplicity import cauchy
 from varcal._inference.quadratic_forms import legendre
-from varcal._text.numbers import count
+from varcal._sums.stats import BinnedStats
+from varcal._text import count
 from varcal.exceptions import InputError
 
 #: Below this many groups the null distribution is simulated by flipping the signs of groups.

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from varcal._arrays import Bools, Floats, ratio_or_zero
+from varcal._inference.critical import student_quantile
 from varcal._inference.gap_law import GapLaw, plug_in_mean, plug_in_moments
-from varcal._smoothing.critical import student_quantile
 
 #: How many standard errors are added to the absolute gaps to get the shape of the debiased value,
 #: and over how many standard deviations above the null mean it is faded in.

@@ -14,10 +14,10 @@ from scipy.linalg import block_diag
 from scipy.special import betaincinv, ndtr
 
 from varcal._arrays import Floats, ratio_or_zero
-from varcal._binning.stats import PRIOR_ROWS
 from varcal._inference.error_sums import ErrorSums, plug_in
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.quadratic_forms import constant_gap_variance
+from varcal._sums.stats import PRIOR_ROWS
 
 #: A gap this many standard errors from 0 practically never has the other sign by chance.
 NEVER_FOLDS = 8.0

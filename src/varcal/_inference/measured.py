@@ -11,12 +11,12 @@ from typing import TypeVar
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._binning.stats import FIELDS, BinnedStats
 from varcal._inference.cluster_law import cluster_law
 from varcal._inference.debias import debiased, interval, lower_limit, noise_floor, upper_limit
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw
 from varcal._inference.multiplicity import cauchy
+from varcal._sums.stats import FIELDS, BinnedStats
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from varcal._arrays import AnyArray, Bools, Floats
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions
 from varcal._options import check_choice
-from varcal._text.gaps import CLASS, CONFIDENCE, RISK
+from varcal._text import CLASS, CONFIDENCE, RISK
 from varcal.exceptions import InputError
 
 EVENTS = ("correct", "positive", "classwise")

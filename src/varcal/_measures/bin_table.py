@@ -10,16 +10,15 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_zero
-from varcal._binning.bins import JointBins, NumericBins
-from varcal._binning.stats import BinnedStats
-from varcal._evidence.evidence import Evidence
-from varcal._evidence.gather import gather
-from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._files.conform import restored
 from varcal._input.frames import frame_of
 from varcal._options import checked
-from varcal._saved.conform import restored
-from varcal._text.html_tables import html_table
-from varcal._text.tables import text_table
+from varcal._sums.bins import JointBins, NumericBins
+from varcal._sums.evidence import Evidence
+from varcal._sums.gather import gather
+from varcal._sums.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.stats import BinnedStats
+from varcal._text import html_table, text_table
 from varcal.exceptions import InputError
 
 

@@ -8,11 +8,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal._evidence.evidence import SCORE
-from varcal._evidence.gather import gather
-from varcal._evidence.profile import Profile
-from varcal._evidence.question import ATOMS, N_BINS, BinOptions, Question
+from varcal._inference.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
+from varcal._inference.cells import Cells
 from varcal._inference.cluster_test import enough_groups
+from varcal._inference.density import density
 from varcal._inference.measured import LawErrors, Measured, gap_law
 from varcal._input.variables import Variable
 from varcal._measures.curve_result import SERIES, Curve
@@ -20,9 +19,10 @@ from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
-from varcal._smoothing.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
-from varcal._smoothing.cells import Cells
-from varcal._smoothing.density import density
+from varcal._sums.evidence import SCORE
+from varcal._sums.gather import gather
+from varcal._sums.profile import Profile
+from varcal._sums.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, shown
 

@@ -10,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
+from varcal._files.conform import restored
 from varcal._input.frames import frame_of
 from varcal._input.variables import FARTHEST, Kind
 from varcal._measures.histogram import Histogram
 from varcal._measures.regions import Region, describe_region, value_label
-from varcal._saved.conform import restored
-from varcal._text.gaps import claim_of, marked_side, off_by
-from varcal._text.html_tables import html_table
-from varcal._text.numbers import (
+from varcal._text import (
+    claim_of,
     count,
+    html_table,
     interval,
     level_text,
+    marked_side,
+    off_by,
     percent,
     points_with_interval,
     signed,

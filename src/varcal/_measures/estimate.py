@@ -9,11 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from varcal._binning.stats import BinnedStats
-from varcal._evidence.evidence import SCORE, Evidence
-from varcal._evidence.gather import gather
-from varcal._evidence.profile import Profile
-from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._inference.calibration_test import Tested, calibration_test
 from varcal._inference.cell_law import finer_law
 from varcal._inference.cluster_law import checked_groups
@@ -31,9 +26,12 @@ from varcal._inference.measured import (
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.power import minimum_detectable
 from varcal._options import checked
-from varcal._text.html_tables import html_table
-from varcal._text.numbers import level_text, p_text
-from varcal._text.sentences import short
+from varcal._sums.evidence import SCORE, Evidence
+from varcal._sums.gather import gather
+from varcal._sums.profile import Profile
+from varcal._sums.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.stats import BinnedStats
+from varcal._text import html_table, level_text, p_text, short
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._binning.bins import NumericBins
-from varcal._evidence.profile import Profile
 from varcal._input.variables import LARGEST_EXACT
+from varcal._sums.bins import NumericBins
+from varcal._sums.profile import Profile
 
 #: The largest number of bars of a numeric variable.
 MOST_BARS = 40

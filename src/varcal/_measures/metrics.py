@@ -6,11 +6,11 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from varcal._binning.stats import BinnedStats
-from varcal._evidence.evidence import Evidence
-from varcal._evidence.gather import gather
-from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
 from varcal._options import checked, one_of
+from varcal._sums.evidence import Evidence
+from varcal._sums.gather import gather
+from varcal._sums.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.stats import BinnedStats
 from varcal.exceptions import InputError
 
 NORMS = (1, 2, "max")

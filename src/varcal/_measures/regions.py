@@ -6,11 +6,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._smoothing.bands import Bands
-from varcal._smoothing.cells import Cells
-from varcal._text.edges import range_text, show_duration, show_instant
-from varcal._text.gaps import claim_of, range_words
-from varcal._text.numbers import count, short_number
+from varcal._inference.bands import Bands
+from varcal._inference.cells import Cells
+from varcal._text import (
+    claim_of,
+    count,
+    range_text,
+    range_words,
+    short_number,
+    show_duration,
+    show_instant,
+)
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Floats
-from varcal._binning.stats import BinnedStats
-from varcal._evidence.gather import gather
-from varcal._evidence.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._files.conform import restored
 from varcal._inference.measured import gap_law
 from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of
@@ -20,8 +18,10 @@ from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked
-from varcal._saved.conform import restored
-from varcal._text.tables import wrapped
+from varcal._sums.gather import gather
+from varcal._sums.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.stats import BinnedStats
+from varcal._text import wrapped
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 

@@ -8,16 +8,15 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Floats, Ints, ratio_or_zero
-from varcal._binning.bins import Bins, NumericBins, coarse_index
-from varcal._binning.stats import FIELDS
-from varcal._engines.bets import STAKES
-from varcal._evidence.collected import Collected
-from varcal._evidence.plan import BinPlan
-from varcal._evidence.tally import Wanted
 from varcal._input.events import CORRECT, claim_names, collected_keys
 from varcal._input.labels import position_of
-from varcal._text.edges import edge_texts, zone_text
-from varcal._text.numbers import number_text
+from varcal._sums.bets import STAKES
+from varcal._sums.bins import Bins, NumericBins, coarse_index
+from varcal._sums.collected import Collected
+from varcal._sums.plan import BinPlan
+from varcal._sums.stats import FIELDS
+from varcal._sums.tally import Wanted
+from varcal._text import edge_texts, number_text, zone_text
 from varcal.exceptions import InputError
 
 #: The part of the evidence that is reserved for all rows together. The rest is shared evenly by

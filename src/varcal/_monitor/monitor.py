@@ -12,17 +12,14 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_nan
-from varcal._evidence.collect import collect
-from varcal._evidence.collected import Collected
-from varcal._evidence.plan import BinPlan
 from varcal._input.frames import frame_of
 from varcal._monitor.evidence import Cells, Detector, Running, gap_interval, log_evidence
 from varcal._monitor.history import Block, checked_id, view_of, with_block
 from varcal._options import check_share, checked, number, of_type
-from varcal._text.gaps import off_by
-from varcal._text.numbers import count, decimals, interval
-from varcal._text.sentences import cut, short
-from varcal._text.tables import wrapped
+from varcal._sums.collect import collect
+from varcal._sums.collected import Collected
+from varcal._sums.plan import BinPlan
+from varcal._text import count, cut, decimals, interval, off_by, short, wrapped
 from varcal.exceptions import InputError, VarcalWarning
 
 #: An alarm may not need more evidence than this: not even one cell's share of what is followed.

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from varcal._evidence.collected import Collected
-from varcal._evidence.collected_checks import check_plan
-from varcal._evidence.collected_file import check_size, plan_from_dict, plan_to_dict
-from varcal._evidence.plan import BinPlan
+from varcal._files.array_texts import array_of, entry_of
 from varcal._files.atomic import cannot_write, target_of
+from varcal._files.conform import conform
+from varcal._files.document import BrokenError, Kind, file_bytes
+from varcal._files.load import load_kind
 from varcal._input.groups import N_BUCKETS
 from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
-from varcal._saved.array_texts import array_of, entry_of
-from varcal._saved.conform import conform
-from varcal._saved.document import BrokenError, Kind, file_bytes
-from varcal._saved.load import load_kind
+from varcal._sums.collected import Collected
+from varcal._sums.collected_checks import check_plan
+from varcal._sums.collected_file import check_size, plan_from_dict, plan_to_dict
+from varcal._sums.plan import BinPlan
 from varcal.exceptions import InputError
 
 #: The arguments of `Monitor`, and the plain values and arrays that follow from batches.

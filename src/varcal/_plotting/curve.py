@@ -13,9 +13,15 @@ from varcal._measures.curve_result import Curve
 from varcal._measures.histogram import Histogram
 from varcal._measures.reliability import Reliability
 from varcal._plotting import style
-from varcal._text.gaps import claim_of, marked_side
-from varcal._text.numbers import count, level_text, points, points_with_interval
-from varcal._text.sentences import short
+from varcal._text import (
+    claim_of,
+    count,
+    level_text,
+    marked_side,
+    points,
+    points_with_interval,
+    short,
+)
 from varcal.calibrators.variable.explain import Effect
 
 #: Heights as parts of the axes: bars of the rows, strip of regions, lowest rate, middle of rates.

@@ -12,9 +12,7 @@ from matplotlib.ticker import NullLocator
 
 from varcal._monitor.history import FULL_COLOUR, HeatMap, MonitorView
 from varcal._plotting import style
-from varcal._text.gaps import CLASS, CONFIDENCE, gap_side
-from varcal._text.numbers import level_text, number_text
-from varcal._text.sentences import short
+from varcal._text import CLASS, CONFIDENCE, gap_side, level_text, number_text, short
 
 _SIZE, _SMALL = 9.0, 8.0
 #: The strength of the colour of gaps that may be chance.

@@ -10,16 +10,15 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import MaxNLocator
 
+from varcal import _text
 from varcal._audit.comparison import ACCURACY, POINTS, Comparison, ComparisonRow, metric_change
 from varcal._audit.decision import BASELINE, NO_EVIDENCE, TOO_FEW_ROWS
 from varcal._audit.result import Audit
 from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
 from varcal._plotting import style
-from varcal._slices.slices_result import Slice, Slices
-from varcal._text import numbers
-from varcal._text.gaps import CONFIDENCE, marked_side
-from varcal._text.sentences import short
+from varcal._search.slices_result import Slice, Slices
+from varcal._text import CONFIDENCE, marked_side, short
 
 #: The names of figures that need another one.
 NAMES = {"uneven": "uneven error", "by score": "error by score", "average": "average gap"}
@@ -74,7 +73,7 @@ def draw_audit(audit: Audit, ax: Axes | None, quantity: str, top: int) -> Axes:
         line = Row(row.variable, found.debiased, low, high, text, mark, hollow)
         rows.append(line._replace(noise=found.noise_high, limit=limit))
     name = NAMES.get(quantity, quantity)
-    label = f"{name}, points; {numbers.level_text(audit.level)} intervals"
+    label = f"{name}, points; {_text.level_text(audit.level)} intervals"
     label += " for all at once" if uneven else ""
     title = f"{name.capitalize()} of {audit.target.name}"
     title = f"Largest {name} of {len(audit.targets)} targets" if several else title
@@ -109,7 +108,7 @@ def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: i
     targets = {row.target for row in kept}
     about = f" of {targets.pop()}" if unit == "points" and len(targets) == 1 else ""
     label = f"{name}, points" if unit == "points" else name
-    label += f"; {numbers.level_text(comparison.level)} intervals\n{comparison.n_rows:,} rows"
+    label += f"; {_text.level_text(comparison.level)} intervals\n{comparison.n_rows:,} rows"
     title, more = f"{name[0].upper()}{name[1:]}{about}", len(ordered) - max(int(top), 1)
     return _draw(rows, ax, title, label, unit=unit, more=more)
 
@@ -127,9 +126,9 @@ def draw_estimate(estimate: Estimate, ax: Axes | None) -> Axes:
         plug_in=estimate.value,
     )
     along = "" if estimate.metric == "ECE" else f" along {short(estimate.variable, 20)}"
-    size = numbers.points_with_interval(estimate.debiased, estimate.low, estimate.high)
-    head = f"{estimate.metric}{along}: {size}, {numbers.p_equation(estimate.p_value)}"
-    label = f"{estimate.metric}, points; {numbers.level_text(estimate.level)} interval"
+    size = _text.points_with_interval(estimate.debiased, estimate.low, estimate.high)
+    head = f"{estimate.metric}{along}: {size}, {_text.p_equation(estimate.p_value)}"
+    label = f"{estimate.metric}, points; {_text.level_text(estimate.level)} interval"
     return _draw([row], ax, head, label)
 
 
@@ -189,7 +188,7 @@ def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float) -> None:
         look: Any = {"height": 0.6, "alpha": 0.7, "linewidth": 0, "label": "chance alone"}
         ax.barh(at, noise, color=style.ROWS, **look)
     if np.isfinite(limit).any():
-        texts = {numbers.limit_text(one) for one in limit}
+        texts = {_text.limit_text(one) for one in limit}
         name = f"limit {texts.pop()}" if len(texts) == 1 else "limit"
         ax.vlines(limit, at - 0.5, at + 0.5, color=style.INK, linewidth=1.0, label=name,
                   linestyle=style.DASHED, zorder=1)  # fmt: skip
@@ -227,15 +226,15 @@ def draw_slices(found: Slices, ax: Axes | None) -> Axes:
         figures = np.array([happens, *np.clip(says - gap, 0.0, 1.0)])
         at, look = np.arange(len(found)), {"color": style.SAYS, "facecolor": style.GROUND}
         style.dots(ax, at, [says] * 3, 0.7 * size, rows=True, label="says", **look)
-        name = f"happens, {numbers.level_text(found.level)} interval"
+        name = f"happens, {_text.level_text(found.level)} interval"
         style.dots(ax, at, figures, 0.65 * size, rows=True, label=name)
     style.unit_ticks(ax.xaxis)
     rate = "rate right" if claims == {CONFIDENCE} else "rate"
-    searched = f"{numbers.count(found.n, 'row')}, {numbers.count(found.n_variables, 'variable')}"
+    searched = f"{_text.count(found.n, 'row')}, {_text.count(found.n_variables, 'variable')}"
     style.name_axes(ax, size, f"{rate}\n{searched}; gaps and intervals allow for the search")
-    head = f"{numbers.count(len(found), 'slice')} where the model is most wrong"
+    head = f"{_text.count(len(found), 'slice')} where the model is most wrong"
     head = head if claims else "No slice is clearly off"
-    style.title(ax, f"{head} ({numbers.p_equation(found.p_value)})", size)
+    style.title(ax, f"{head} ({_text.p_equation(found.p_value)})", size)
     style.legend(ax, size)
     return ax
 
@@ -252,6 +251,6 @@ def _rule(one: Slice, *, several: bool) -> str:
 def _slice_text(one: Slice) -> str:
     """Return the gap of a slice with its interval, and its rows."""
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
-    size = f"{numbers.points(abs(one.shrunk))} ({numbers.interval(low, high)})"
+    size = f"{_text.points(abs(one.shrunk))} ({_text.interval(low, high)})"
     gap = f"{marked_side(one.gap, one.claim)} by {size}"
-    return f"{gap}\n{numbers.count(one.rows, 'row')}, {numbers.percent(one.share)}"
+    return f"{gap}\n{_text.count(one.rows, 'row')}, {_text.percent(one.share)}"

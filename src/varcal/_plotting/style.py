@@ -16,9 +16,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from varcal._arrays import Floats
-from varcal._text.edges import edge_texts
-from varcal._text.numbers import level_text, number_text
-from varcal._text.sentences import short
+from varcal._text import edge_texts, level_text, number_text, short
 from varcal.exceptions import InputError, shown
 
 dates: Any = _dates  # untyped in matplotlib

@@ -10,9 +10,9 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from varcal._plotting import style
-from varcal._surfaces.surface_result import Surface
-from varcal._surfaces.view import SurfaceView, ticks
-from varcal._text.sentences import short
+from varcal._search.surface_result import Surface
+from varcal._search.view import SurfaceView, ticks
+from varcal._text import short
 
 #: Panels of curves side by side.
 COLUMNS = 4

@@ -18,7 +18,7 @@ from varcal._monitor.monitor import Monitor
 from varcal._report.audit_page import InlineReport, audit_html, audit_markdown
 from varcal._report.comparison import comparison_html, comparison_markdown
 from varcal._report.monitor import monitor_html, monitor_markdown, summarise_monitor
-from varcal._text.sentences import Sentence
+from varcal._text import Sentence
 from varcal.exceptions import InputError
 
 Path_ = str | PathLike[str]

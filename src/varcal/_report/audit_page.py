@@ -17,17 +17,22 @@ from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
 from varcal._report.frame import about, now, render
 from varcal._report.intersections import combinations
 from varcal._report.svg import Axis, bin_chart, points_axis, share_axis
-from varcal._text.numbers import (
+from varcal._text import (
+    Code,
+    Named,
+    Sentence,
     count,
+    cut,
     difference,
+    filled,
     interval,
     level_text,
     limit_text,
+    listed,
     p_text,
     points,
     signed,
 )
-from varcal._text.sentences import Code, Named, Sentence, cut, filled, listed
 
 #: Cards of so many variables with evidence are open; the others can be opened.
 MOST_OPEN = 3

@@ -9,7 +9,9 @@ from varcal._audit.decision import FINDINGS, PLAIN_MARKS
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
 from varcal._audit.screen import Figure, Group, Screen, Step
-from varcal._text.numbers import (
+from varcal._text import (
+    Code,
+    Sentence,
     count,
     difference,
     interval,
@@ -17,9 +19,9 @@ from varcal._text.numbers import (
     percent,
     points,
     ratio_text,
+    short,
     signed,
 )
-from varcal._text.sentences import Code, Sentence, short
 
 WIDTH = 80
 #: Variables with evidence that are listed, and names of those without.

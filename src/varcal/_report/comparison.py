@@ -21,8 +21,18 @@ from varcal._audit.comparison import (
 from varcal._audit.decision import BETTER, FIXED, LOOKS, MADE_WORSE, MARKS, UNCHANGED
 from varcal._report.frame import about, now, render
 from varcal._report.svg import points_axis
-from varcal._text.numbers import count, decimals, level_text, percent, points
-from varcal._text.sentences import Named, Sentence, cut, filled, listed
+from varcal._text import (
+    Named,
+    Sentence,
+    count,
+    cut,
+    decimals,
+    filled,
+    level_text,
+    listed,
+    percent,
+    points,
+)
 
 #: Figures whose change a headline mentions only if it is for the worse.
 _SAY_IF_WORSE = ("log-loss", "Brier", "AUC", BY_SCORE, "average")

@@ -18,10 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup, escape
 
+from varcal import _text
 from varcal._report.svg import clean, rates_axis
-from varcal._text import numbers
-from varcal._text.gaps import gap_mark
-from varcal._text.sentences import Code, Named, Sentence, Strong, cut
+from varcal._text import Code, Named, Sentence, Strong, cut, gap_mark
 from varcal._version import __version__
 
 if TYPE_CHECKING:
@@ -55,11 +54,11 @@ def _environments() -> tuple[Environment, Environment]:
         finalize=as_html,
     )
     pages.policies["json.dumps_kwargs"] = {"allow_nan": False}
-    pages.filters |= {name: getattr(numbers, name) for name in _FILTERS.split()}
+    pages.filters |= {name: getattr(_text, name) for name in _FILTERS.split()}
     pages.filters |= {"named": named, "plain": str, "mark": gap_mark}
-    assets = files("varcal._report").joinpath("assets")
+    templates = files("varcal._report").joinpath("templates")
     style, script = (
-        assets.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
+        templates.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
     )
     pages.globals |= {
         "style": Markup(style),

@@ -11,13 +11,29 @@ from markupsafe import Markup
 from varcal._audit.intersections import Intersections
 from varcal._report.frame import render
 from varcal._report.svg import el, tip
-from varcal._slices.slices_result import Slice, Slices
-from varcal._surfaces.predictable_result import PredictableGap
-from varcal._surfaces.surface_result import Surface
-from varcal._surfaces.view import SurfaceView, ticks
-from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_side, off_by
-from varcal._text.numbers import count, interval, level_text, p_text, percent, points
-from varcal._text.sentences import Named, Sentence, Strong, cut, filled, short
+from varcal._search.predictable_result import PredictableGap
+from varcal._search.slices_result import Slice, Slices
+from varcal._search.surface_result import Surface
+from varcal._search.view import SurfaceView, ticks
+from varcal._text import (
+    CONFIDENCE,
+    RISK,
+    Named,
+    Sentence,
+    Strong,
+    claim_name,
+    count,
+    cut,
+    filled,
+    gap_side,
+    interval,
+    level_text,
+    off_by,
+    p_text,
+    percent,
+    points,
+    short,
+)
 
 #: Longer rules are cut.
 RULE_LENGTH = 200

@@ -9,9 +9,25 @@ from varcal._monitor.history import MonitorView, view_of
 from varcal._monitor.monitor import Event, Monitor, Status, Where, evidence_text
 from varcal._report.frame import as_html, citation, installed, now, render
 from varcal._report.monitor_charts import evidence_chart, heat_strip, rate_chart
-from varcal._text.gaps import CONFIDENCE, RISK, claim_name, gap_said, gap_side
-from varcal._text.numbers import count, level_text, limit_text, percent, points
-from varcal._text.sentences import Code, Named, Sentence, Strong, cut, filled, listed
+from varcal._text import (
+    CONFIDENCE,
+    RISK,
+    Code,
+    Named,
+    Sentence,
+    Strong,
+    claim_name,
+    count,
+    cut,
+    filled,
+    gap_said,
+    gap_side,
+    level_text,
+    limit_text,
+    listed,
+    percent,
+    points,
+)
 
 _CLOSED = (
     "Batches are closed windows: each is entered once, when its labels are in. Labels that come "

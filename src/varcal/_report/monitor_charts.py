@@ -12,8 +12,7 @@ from markupsafe import Markup
 from varcal._monitor.history import FULL_COLOUR, HeatRow, MonitorView
 from varcal._monitor.monitor import evidence_text
 from varcal._report import svg
-from varcal._text.numbers import number_text, percent, points
-from varcal._text.sentences import short
+from varcal._text import number_text, percent, points, short
 
 #: The height of the plots, in pixels.
 HEIGHT = 210

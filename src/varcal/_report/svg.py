@@ -14,9 +14,7 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from varcal._text.edges import show_number
-from varcal._text.numbers import count, number_text, percent
-from varcal._text.sentences import short
+from varcal._text import count, number_text, percent, short, show_number
 
 #: Paths are drawn in a square of this size.
 BOX = 1000

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from varcal._input.frames import frame_of
-from varcal._text.html_tables import Shown
-from varcal._text.tables import text_table
+from varcal._text import Shown, text_table
 
 
 @dataclass(frozen=True, repr=False)

@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 from varcal import calibrators
-from varcal._saved.conform import conform
-from varcal._saved.document import BrokenError, Kind
-from varcal._saved.fields import built, plain
+from varcal._files.conform import conform
+from varcal._files.document import BrokenError, Kind
+from varcal._files.fields import built, plain
 from varcal.calibrators.calibrator import Calibrator
 from varcal.calibrators.saved_classifier import SavedClassifier
 from varcal.exceptions import InputError

@@ -41,7 +41,7 @@ def apply(**given: Any) -> None:
     extensions = tuple(chain.from_iterable(FORMATS.values()))
     options.check_output(given["output"].removesuffix(".gz"), extensions)  # before anything slow
     with Files.of(given).opened() as sources:
-        from varcal._apply.apply import apply_to  # noqa: PLC0415  slow, and not needed to refuse
+        from varcal.calibrators.apply import apply_to  # noqa: PLC0415  slow, and not needed to refuse
 
         done = apply_to(
             given["calibrator"],

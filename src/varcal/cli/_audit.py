@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 import click
 
 from varcal._audit.decision import GATES
-from varcal._text.numbers import count
-from varcal._text.progress import waiting
+from varcal._text import count, waiting
 from varcal.cli import _options as options
 from varcal.cli._gates import GATE_FAILED, LIMITS, SLICE, check_judged, gate_lines, outcomes
 from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from varcal._text.numbers import count
-from varcal._text.progress import waiting
+from varcal._text import count, waiting
 from varcal.cli import _input_files as input_files
 from varcal.cli import _options as options
 from varcal.cli._program import WIDTH, say

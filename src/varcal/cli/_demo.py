@@ -81,8 +81,7 @@ def demo(output: str) -> None:
 
 def people(new: Dataset, repaired: Floats) -> str:
     """Return what happens to people of new rows, and what was and is said."""
-    from varcal._text.numbers import percent  # noqa: PLC0415
-    from varcal._text.tables import text_table  # noqa: PLC0415
+    from varcal._text import percent, text_table  # noqa: PLC0415
 
     rates: dict[str, list[str]] = {"people": [], "happens": [], "said": [], "says repaired": []}
     for name, variable, is_meant in PEOPLE:

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.decision import GATES, REPAIR, TOO_FEW_ROWS
-from varcal._text.numbers import count, decimals
+from varcal._text import count, decimals
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import varcal as vc
-from varcal._text.numbers import count, interval, level_text, p_equation, signed
-from varcal._text.progress import waiting
+from varcal._text import count, interval, level_text, p_equation, signed, waiting
 from varcal.cli import _options as options
 from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
 from varcal.cli._program import WIDTH, print_json
 
 if TYPE_CHECKING:
-    from varcal._slices.slices_result import Slices
-    from varcal._surfaces.predictable_result import PredictableGap
+    from varcal._search.predictable_result import PredictableGap
+    from varcal._search.slices_result import Slices
 
 AFTER = ["average", "single", "none"]
 _AFTER = "Take off what is known: the average gap, the gaps along single variables, or nothing."

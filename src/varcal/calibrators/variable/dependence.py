@@ -33,7 +33,7 @@ from scipy.special import chdtrc
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.variables import Variable
-from varcal._text.numbers import count
+from varcal._text import count
 from varcal.calibrators.rows import CalibrationRows
 from varcal.exceptions import VarcalWarning
 

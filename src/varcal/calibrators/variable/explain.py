@@ -10,9 +10,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
-from varcal._text.edges import edge_texts
-from varcal._text.html_tables import Shown
-from varcal._text.numbers import count, points
+from varcal._text import Shown, count, edge_texts, points
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.variable.additive import Fitted, Table, Tables
 from varcal.calibrators.variable.columns import SCORE, heights_at

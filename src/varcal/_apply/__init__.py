@@ -1,1 +1,0 @@
-"""Applying a fitted calibrator to files and lazy rows of any size."""

@@ -1,1 +1,0 @@
-"""Engines: each one reads rows from one kind of source and sums them into `BinnedStats`."""

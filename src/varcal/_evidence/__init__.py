@@ -1,1 +1,0 @@
-"""The tables that a call needs, from rows in memory, lazy rows or collected sums."""

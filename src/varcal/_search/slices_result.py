@@ -1,0 +1,402 @@
+"""Slices: the regions where a model is most wrong, to read, apply and save."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from os import PathLike
+from typing import Any
+
+import numpy as np
+
+from varcal._arrays import Bools
+from varcal._export.dialects import DIALECTS
+from varcal._files.conform import restored
+from varcal._files.document import Kind
+from varcal._input.columns import columns_by_name
+from varcal._input.date_texts import with_dates
+from varcal._input.events import CORRECT
+from varcal._input.frames import frame_of
+from varcal._input.predictions import read_scores
+from varcal._input.variables import Variable
+from varcal._options import check_choice, checked
+from varcal._search.condition import Condition
+from varcal._text import (
+    CONFIDENCE,
+    RISK,
+    Shown,
+    count,
+    interval,
+    off_by,
+    p_equation,
+    percent,
+    signed,
+)
+from varcal._version import __version__
+from varcal.exceptions import InputError
+
+#: The fields of `Slices` that are plain values.
+_PLAIN = (
+    "p_value",
+    "n",
+    "n_searched",
+    "n_dropped",
+    "n_variables",
+    "draws",
+    "max_depth",
+    "after",
+    "level",
+    "random_state",
+    "grouped",
+    "engine",
+    "backend",
+)
+#: The columns of the table of slices.
+_COLUMNS = (
+    "rule",
+    "claim",
+    "rows",
+    "share",
+    "weight",
+    "predicted",
+    "observed",
+    "gap",
+    "shrunk",
+    "low",
+    "high",
+    "p_adjusted",
+    "over_parents",
+    "depth",
+)
+
+
+@dataclass(frozen=True, repr=False)
+class Slice(Shown):
+    """A region of the variables in which the model is wrong.
+
+    Attributes
+    ----------
+    conditions : tuple of Condition
+        A row belongs to the slice if it meets all of them.
+    claim : str
+        What is wrong: "probability" (that of the positive class), "confidence" (in the
+        predicted class) or, with more than two classes, "class <label>".
+    rows, share, weight : int, float, float
+        Rows of the slice, their share of the weight of all rows, and their weight.
+    predicted, observed, gap : float
+        What the model says on average, how often it happens, and the difference.
+    shrunk : float
+        The gap without what a search overstates it by: rules are chosen for their gap.
+    low, high : float
+        Interval of the true gap of these rows, which allows for the search.
+    p_adjusted : float
+        How likely a slice as clear as this would be found anywhere if there were no gap: the
+        adjusted p-value. It is never below 1 / (draws + 1).
+    over_parents : float
+        What the shorter rules do not explain: the gap minus that of the rows that would join the
+        slice if a condition were dropped, for the condition with the smallest such difference.
+    key : int
+        The position of the class that the claim is about, −1 for the predicted class.
+    """
+
+    conditions: tuple[Condition, ...]
+    claim: str
+    rows: int
+    share: float
+    weight: float
+    predicted: float
+    observed: float
+    gap: float
+    shrunk: float
+    low: float
+    high: float
+    p_adjusted: float
+    over_parents: float
+    key: int
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless the slice has a condition."""
+        if not self.conditions:
+            raise ValueError("a slice has no conditions")
+
+    @property
+    def rule(self) -> str:
+        """The conditions in words."""
+        texts = [one.text for one in self.conditions]
+        several = len(texts) > 1
+        return " and ".join(f"({text})" if several and " or " in text else text for text in texts)
+
+    @property
+    def depth(self) -> int:
+        """The number of conditions."""
+        return len(self.conditions)
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong where, in one sentence."""
+        says = "is sure by" if self.claim == CONFIDENCE else "says"
+        happens = "it is right in" if self.claim == CONFIDENCE else "it happens in"
+        return (
+            f"Where {self.rule} ({count(self.rows, 'row')}, {percent(self.share)}), the model "
+            f"{says} {percent(self.predicted)} and {happens} {percent(self.observed)}: "
+            f"{off_by(self.shrunk, self.claim)}, allowing for the search."
+        )
+
+    def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
+        return self.sentence, _table((self,)), ""
+
+    def mask(self, X: object, p: object = None) -> Bools:
+        """Return which rows belong to the slice.
+
+        Parameters
+        ----------
+        X : frame, dict of columns or array
+            Variables of the same names as in the search.
+        p : array-like, optional
+            Probabilities, needed if a condition is about the score.
+
+        Examples
+        --------
+        >>> import varcal as vc
+        >>> condition = Condition("age", "numeric", low=36.0)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0, 1)
+        >>> found.mask({"age": [30, 40, 50]})
+        array([False,  True,  True])
+        """
+        columns = columns_by_name(X, "X")
+        parts: list[Bools] = []
+        for condition in self.conditions:
+            if condition.is_score:
+                variable = Variable(condition.variable, "numeric", _score_of(p, self.key))
+            else:
+                variable = _variable(columns, condition.variable)
+            parts.append(condition.mask(variable))
+            if len(parts[0]) != len(parts[-1]):
+                raise InputError(
+                    f"X has columns of {len(parts[0])} and {len(parts[-1])} rows",
+                    "give one value per row",
+                    argument="X",
+                )
+        inside: Bools = np.logical_and.reduce(parts)
+        return inside
+
+    def to_sql(self, dialect: str = "duckdb", *, score: str | None = None) -> str:
+        r"""Write the rule as a condition for WHERE.
+
+        Parameters
+        ----------
+        dialect : {"duckdb", "postgres", "spark", "bigquery", "snowflake"}
+            The database.
+        score : str, optional
+            The column of the probability that the claim is about, if a condition needs it.
+
+        Examples
+        --------
+        >>> condition = Condition("sex", "levels", levels=("Female",))
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0, 1)
+        >>> found.to_sql()
+        '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
+        """
+        check_choice("dialect", dialect, list(DIALECTS))
+        texts = []
+        for condition in self.conditions:
+            if condition.is_score and score is None:
+                raise InputError(
+                    "score is not given, and a condition of the rule is about the score",
+                    "name the column of the probability",
+                    argument="score",
+                )
+            column = score if condition.is_score else None
+            texts.append(condition.to_sql(DIALECTS[dialect], column))
+        return " AND ".join(texts)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {"rule": self.rule, "sentence": self.sentence, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Slice:
+        """Return the slice that `to_dict` described."""
+        given = {k: v for k, v in data.items() if k not in ("rule", "sentence", "conditions")}
+        conditions = tuple(
+            Condition(**one | {"levels": tuple(one["levels"])}) for one in data["conditions"]
+        )
+        return cls(conditions=conditions, **given)
+
+
+@dataclass(frozen=True, repr=False)
+class Slices(Shown):
+    """The slices where a model is most wrong, the clearest first.
+
+    Attributes
+    ----------
+    p_value : float
+        How likely slices as clear as the clearest one would be if there were no gap anywhere (or
+        none beyond `after`).
+    slices : tuple of Slice
+        Those with an adjusted p-value of at most 1 − level and an interval without 0; possibly
+        none.
+    n, n_searched, n_dropped, n_variables : int
+        Rows behind the figures, rows that were searched, rows dropped because their outcome
+        is missing, and variables.
+    draws : int
+        Simulated sets of outcomes that were searched in the same way.
+    max_depth, after, level, random_state
+        The settings of the search.
+    grouped : bool
+        Whether rows belong to groups.
+    left_out : tuple of (str, str)
+        Columns that were left out, with the reason.
+    notes : tuple of str
+        What else to know about the search.
+    engine : str
+        Where the rows were.
+    backend : str or None
+        The frame library of the data.
+    """
+
+    p_value: float
+    slices: tuple[Slice, ...]
+    n: int
+    n_searched: int
+    n_dropped: int
+    n_variables: int
+    draws: int
+    max_depth: int
+    after: str | None
+    level: float
+    random_state: int
+    grouped: bool = False
+    left_out: tuple[tuple[str, str], ...] = ()
+    notes: tuple[str, ...] = ()
+    engine: str = "numpy"
+    backend: str | None = None
+
+    def __len__(self) -> int:
+        return len(self.slices)
+
+    def __iter__(self) -> Iterator[Slice]:
+        return iter(self.slices)
+
+    def __getitem__(self, position: int) -> Slice:
+        return self.slices[position]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """The settings of the search."""
+        names = ("max_depth", "after", "level", "draws", "random_state")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def sentence(self) -> str:
+        """The finding in one sentence."""
+        found = len(self.slices)
+        searched = f"{count(self.n_variables, 'variable')} and {count(self.n, 'row')}"
+        if not found and self.p_value <= 1 - self.level:
+            tested = p_equation(self.p_value)
+            return f"Some slice of {searched} is off ({tested}), but none is certain."
+        if not found:
+            what = {None: "is clearly off", "average": "is clearly worse than the average"}.get(
+                self.after, "is clearly off beyond what single variables explain"
+            )
+            return f"No slice of {searched} {what} ({p_equation(self.p_value)})."
+        return f"{count(found, 'slice')} of {searched}. {self.slices[0].sentence}"
+
+    def to_frame(self) -> Any:
+        """Return the slices as a frame of the input's library, one row per slice."""
+        columns = {name: [getattr(one, name) for one in self.slices] for name in _COLUMNS}
+        return frame_of(columns, self.backend)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {
+            "format": SLICES.format,
+            "varcal": __version__,
+            **{name: getattr(self, name) for name in _PLAIN},
+            "sentence": self.sentence,
+            "notes": list(self.notes),
+            "left_out": [list(pair) for pair in self.left_out],
+            "slices": [one.to_dict() for one in self.slices],
+        }
+
+    @classmethod
+    def from_dict(cls, data: Mapping[str, Any]) -> Slices:
+        """Return the slices that `to_dict` described."""
+        return restored(lambda: cls._of(data), cls, "saved slices")
+
+    @classmethod
+    def _of(cls, data: Mapping[str, Any]) -> Slices:
+        return cls(
+            **{name: data[name] for name in _PLAIN},
+            notes=tuple(data["notes"]),
+            left_out=tuple((name, reason) for name, reason in data["left_out"]),
+            slices=tuple(Slice.from_dict(one) for one in data["slices"]),
+        )
+
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the slices as JSON; `varcal.load` reads them."""
+        SLICES.write(path, self.to_dict())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw each slice as a row: what the model says, what happens, and its rows.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from varcal._plotting.ranking import draw_slices  # noqa: PLC0415
+
+        return draw_slices(self, ax)
+
+    def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
+        notes = "\n".join(self.notes)
+        if not self.slices:
+            return self.sentence, {}, notes
+        head = f"{count(len(self.slices), 'slice')}, {count(self.n, 'row')}, "
+        head += f"{count(self.n_variables, 'variable')} ({p_equation(self.p_value)})"
+        return head, _table(self.slices), notes
+
+
+def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
+    """Return the columns of the table that is shown; what it is about only if there are several."""
+    named = {one.claim for one in slices} != {RISK}
+    return {
+        "shrunk": [signed(one.shrunk) for one in slices],
+        "interval": [interval(one.low, one.high) for one in slices],
+        "rows": [one.rows for one in slices],
+        "says": [percent(one.predicted) for one in slices],
+        "happens": [percent(one.observed) for one in slices],
+        **({"claim": [one.claim for one in slices]} if named else {}),
+        "rule": [one.rule for one in slices],
+    }
+
+
+#: Saved slices.
+SLICES = Kind("slices", "a file of saved slices", 1, Slices.from_dict)
+
+
+def _variable(columns: Mapping[str, object], name: str) -> Variable:
+    if name not in columns:
+        raise InputError.no_column(name, columns, "X", where="X")
+    return with_dates(Variable.of(columns[name], name, "X"))
+
+
+def _score_of(p: object, key: int) -> np.ndarray[Any, Any]:
+    """Return the probability that a claim is about."""
+    if p is None:
+        raise InputError(
+            "p is not given, and a condition of the rule is about the score",
+            "give the probabilities as in the search",
+            argument="p",
+        )
+    scores, _ = read_scores(p)
+    if scores.ndim == 1:
+        scores = np.column_stack([1.0 - scores, scores])
+    found = scores.max(axis=1) if key == CORRECT else scores[:, key]
+    return np.asarray(found)

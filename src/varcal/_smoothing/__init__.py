@@ -1,1 +1,0 @@
-"""Smooth curves from sums over cells: local polynomials and simultaneous bands."""

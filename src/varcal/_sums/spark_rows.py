@@ -1,0 +1,248 @@
+"""Rows of Spark data frames, classic and Spark Connect, processed on Spark's workers."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+
+from varcal._sums.protocol import BATCH_ROWS, AddedWork, T, Work
+from varcal.exceptions import InputError, MissingDependencyError, import_library
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Pickled results are sent in rows of at most this size: Spark limits the size of messages.
+_PIECE_BYTES = 1 << 22
+#: Cells of sums per Arrow batch that a worker sends.
+_SENT_ROWS = 1 << 15
+#: A number above that of the rows of any partition. The first row of a batch in partition k has the
+#: number k · _PARTITION_ROWS + its position, which is unique.
+_PARTITION_ROWS = 1 << 40
+
+
+@dataclass(frozen=True, eq=False)
+class SparkRows:
+    """The rows of a Spark data frame.
+
+    Works are sent to the workers of Spark, which therefore need varcal. Spark treats names that
+    differ only by case as equal, and gives dots and backticks in names a meaning. Columns are
+    therefore found by position. Only methods of the frame are used: the functions of
+    ``pyspark.sql`` look at the process, not at the frame, to detect Spark Connect.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns.
+    frame : pyspark.sql.DataFrame
+        The rows.
+    """
+
+    columns: tuple[str, ...]
+    frame: Any
+
+    engine: ClassVar[str] = "spark"
+    backend: ClassVar[str | None] = "pyarrow"
+    row_numbers_known: ClassVar[bool] = False
+
+    @classmethod
+    def of(cls, frame: Any) -> SparkRows:
+        """Wrap a data frame."""
+        import_library("pyarrow", "reading a Spark data frame")
+        return cls(tuple(frame.columns), frame)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        return int(self.frame.count())
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an Arrow table."""
+        return self._selected(columns).toArrow().rename_columns(list(columns))
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield the result of a work for each partition, or for all rows together."""
+        if isinstance(work, AddedWork):
+            yield self._summed(columns, work)
+        else:
+            yield from self._by_partition(columns, work)
+
+    def renamed(self) -> Any:
+        """Return the frame with its columns renamed to c0, c1, …."""
+        return self.frame.toDF(*(f"c{k}" for k in range(len(self.columns))))
+
+    def _summed(self, columns: Sequence[str], work: AddedWork[T]) -> T:
+        """Let Spark add up the sums of all partitions."""
+        names = [f"f{k}" for k in range(work.width)]
+        schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
+        sent = self._selected(columns).mapInArrow(SumWorker(tuple(columns), work), schema)
+        with _explain_missing_varcal():
+            found = (
+                sent.groupBy("place").agg({"fault": "min"} | dict.fromkeys(names, "sum")).toArrow()
+            )
+        _raise_faults(found.column("min(fault)"))
+        values = [found.column(f"sum({name})").to_numpy() for name in names]
+        return work.of_cells(found.column("place").to_numpy(), np.column_stack(values))
+
+    def _by_partition(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Collect the results of all partitions, in order."""
+        schema = "part long, piece long, content binary, fault string"
+        sent = self._selected(columns).mapInArrow(PartWorker(tuple(columns), work), schema)
+        with _explain_missing_varcal():
+            found = sent.toArrow().sort_by([("part", "ascending"), ("piece", "ascending")])
+        _raise_faults(found.column("fault"))
+        pieces = zip(found.column("part").to_pylist(), found.column("content"), strict=True)
+        for _, group in groupby(pieces, key=itemgetter(0)):
+            yield pickle.loads(b"".join(piece.as_py() for _, piece in group))
+
+    def check_single(self, columns: Sequence[str]) -> None:
+        """Raise an error if two columns have the same name, as they may after a join."""
+        for name in columns:
+            if self.columns.count(name) > 1:
+                raise InputError(
+                    f"data has two columns of the same name: {name!r}",
+                    "rename one of them",
+                    argument="data",
+                )
+
+    def _selected(self, columns: Sequence[str]) -> Any:
+        self.check_single(columns)
+        return self.renamed().select([f"c{self.columns.index(name)}" for name in columns])
+
+
+@dataclass(frozen=True)
+class PartWorker:
+    """The function that a worker runs on a partition: one result, pickled and sent in pieces.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns, as the user sees them.
+    work : callable
+        The work; its results for several batches are added up.
+    """
+
+    columns: tuple[str, ...]
+    work: Any
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Process the rows of one partition."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        part = _partition()
+        result, fault = _result(self, batches, part)
+        content = b"" if result is None else pickle.dumps(result)
+        names = ["part", "piece", "content", "fault"]
+        pieces = [content[k : k + _PIECE_BYTES] for k in range(0, len(content), _PIECE_BYTES)]
+        rows: list[tuple[Any, ...]] = [(part, k, each, None) for k, each in enumerate(pieces)]
+        rows += [] if fault is None else [(part, 0, b"", fault)]
+        types = (pa.int64(), pa.int64(), pa.binary(), pa.string())
+        for row in rows:
+            columns = [pa.array([each], kind) for each, kind in zip(row, types, strict=True)]
+            yield pa.record_batch(columns, names)
+
+
+@dataclass(frozen=True)
+class SumWorker:
+    """The function that a worker runs on a partition: sums that Spark can add up.
+
+    Attributes
+    ----------
+    columns : tuple of str
+        The names of the columns, as the user sees them.
+    work : AddedWork
+        The work.
+    """
+
+    columns: tuple[str, ...]
+    work: AddedWork[Any]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Process the rows of one partition."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        result, fault = _result(self, batches, _partition())
+        names = ["place", *(f"f{k}" for k in range(self.work.width)), "fault"]
+        if fault is not None:
+            no_sums = [pa.nulls(1, pa.float64())] * self.work.width
+            yield pa.record_batch([pa.array([-1]), *no_sums, pa.array([fault])], names)
+        elif result is not None:
+            place, values = self.work.cells(result)
+            for start in range(0, len(place), _SENT_ROWS):
+                rows = slice(start, start + _SENT_ROWS)
+                cells = [pa.array(column) for column in values[rows].T]
+                no_fault = pa.nulls(len(place[rows]), pa.string())
+                yield pa.record_batch([pa.array(place[rows]), *cells, no_fault], names)
+
+
+def _result(
+    worker: PartWorker | SumWorker, batches: Iterable[pa.RecordBatch], part: int
+) -> tuple[Any, str | None]:
+    """Return the sum of the results for all rows of a partition, and the error, if any, as JSON."""
+    start, total = part * _PARTITION_ROWS, None
+    try:
+        for table in merge_batches(batches):
+            result = worker.work(table.rename_columns(list(worker.columns)), start)
+            total = result if total is None else total + result
+            start += len(table)
+    except InputError as error:
+        # Spark would wrap an error raised here into a long trace of Java and Python.
+        return None, json.dumps([error.message, error.hint, error.argument])
+    return total, None
+
+
+def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """Merge small batches into tables of about `BATCH_ROWS` rows.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch = pa.record_batch({"x": [1, 2]})
+    >>> [len(table) for table in merge_batches([batch, batch.slice(2), batch])]
+    [4]
+    """
+    import pyarrow as pa  # noqa: PLC0415
+
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting += [batch] if len(batch) else []
+        if sum(map(len, waiting)) >= BATCH_ROWS:
+            yield pa.Table.from_batches(waiting)
+            waiting = []
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _partition() -> int:
+    """Return the number of the partition that this worker is processing."""
+    from pyspark import TaskContext  # noqa: PLC0415
+
+    context = TaskContext.get()
+    return 0 if context is None else context.partitionId()
+
+
+def _raise_faults(column: Any) -> None:
+    """Raise the error that workers reported; of several, the first in alphabetical order."""
+    faults = column.drop_null().to_pylist()
+    if faults:
+        raise InputError(*json.loads(min(faults)))
+
+
+@contextmanager
+def _explain_missing_varcal() -> Iterator[None]:
+    """Turn a failed import of varcal on a worker into an error that says what to install."""
+    try:
+        yield
+    except Exception as error:
+        if "No module named 'varcal" not in str(error):
+            raise
+        raise MissingDependencyError(
+            "varcal is not installed in the Python of Spark's workers",
+            "install it on every node, for the Python that PYSPARK_PYTHON names",
+        ) from error

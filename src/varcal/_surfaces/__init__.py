@@ -1,1 +1,0 @@
-"""Gaps over two variables, and how much of the gap any variables predict together."""

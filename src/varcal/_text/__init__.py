@@ -1,1 +1,0 @@
-"""Text for people: numbers, gaps, edges of bins, sentences, tables, progress."""

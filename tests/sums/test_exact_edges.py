@@ -1,0 +1,108 @@
+"""Lazy rows whose edges are exact have the very bins and sums of the same rows in memory."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+
+import varcal as vc
+from varcal._sums import exact_edges as module
+from varcal._sums import scan
+from varcal._sums.arrow_rows import ArrowRows
+from varcal.exceptions import InputError
+
+N = 8_000
+
+
+@pytest.fixture(scope="module")
+def table():
+    rng = np.random.default_rng(3)
+    normal = rng.normal(size=N)
+    p = rng.beta(2, 3, N)
+    odd = rng.random(N)
+    return pa.table(
+        {
+            "y": (rng.random(N) < np.clip(p + 0.1 * np.tanh(normal), 0, 1)).astype(np.int8),
+            "p": p,
+            "normal": normal,
+            "ties": rng.integers(0, 30, N),
+            "atom": np.where(rng.random(N) < 0.6, 0.0, rng.exponential(100, N)),
+            "holes": np.where(odd < 0.2, np.nan, np.where(odd < 0.25, np.inf, normal)),
+            "kind": pa.array(rng.choice(["a", "b"], N)),
+        }
+    )
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """Few rows are sampled, and they come in small batches."""
+    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.arrow_rows.BATCH_ROWS", 777)
+    monkeypatch.setattr(scan, "SAMPLE", 900)
+
+
+@pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
+@pytest.mark.parametrize("name", ["normal", "ties", "atom", "holes", "kind"])
+def test_bins_are_those_of_memory(table, in_batches, name, binning):
+    wanted = vc.bin_table("y", "p", name, data=table, binning=binning)
+    found = vc.bin_table("y", "p", name, data=ds.dataset(table), binning=binning, edges="exact")
+    assert found.edges == "exact"
+    for column in {"bin", "low", "high", "n"} & wanted.columns.keys():
+        assert list(found.columns[column]) == list(wanted.columns[column]), column
+
+
+def test_so_are_those_of_the_score_and_of_an_audit(table, in_batches):
+    rows = ds.dataset(table)
+    assert vc.ece("y", "p", data=rows, edges="exact") == pytest.approx(
+        vc.ece("y", "p", data=table), abs=1e-14
+    )
+    wanted = vc.audit("y", "p", data=table)
+    found = vc.audit("y", "p", data=rows, edges="exact")
+    assert found.edges == "exact" and vc.audit("y", "p", data=rows).edges == "sampled"
+    for row in wanted.rows:
+        again = next(one for one in found.rows if one.variable == row.variable)
+        assert again.error.value == pytest.approx(row.error.value, abs=1e-12)
+        assert again.n_bins == row.n_bins
+
+
+def test_plans_have_exact_edges_too(table, in_batches):
+    sampled = vc.make_bins("y", "p", ["normal"], data=ds.dataset(table))
+    plan = vc.make_bins("y", "p", ["normal"], data=ds.dataset(table), edges="exact")
+    inner = np.quantile(table["normal"].to_numpy(), np.linspace(0, 1, 11))[1:-1]
+    np.testing.assert_allclose(plan.wanted[0].coarse.cuts, inner, rtol=1e-12)
+    assert sampled.wanted[0].coarse.cuts != plan.wanted[0].coarse.cuts
+
+
+def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
+    monkeypatch.setattr(module, "REACH", 0.01)
+    made = []
+    work = module.RankPass
+    monkeypatch.setattr(module, "RankPass", lambda *given: made.append(1) or work(*given))
+    wanted = vc.bin_table("y", "p", "normal", data=table)
+    found = vc.bin_table("y", "p", "normal", data=ds.dataset(table), edges="exact")
+    assert list(found.columns["n"]) == list(wanted.columns["n"])
+    assert len(made) > 1
+
+
+@pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
+def test_a_column_without_any_value_in_the_sample(table, in_batches, binning):
+    few = np.full(N, np.nan)
+    few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf
+    rows = table.append_column("few", pa.array(few, from_pandas=False))
+    wanted = vc.bin_table("y", "p", "few", data=rows, binning=binning)
+    found = vc.bin_table("y", "p", "few", data=ds.dataset(rows), binning=binning, edges="exact")
+    assert list(found.columns["n"]) == list(wanted.columns["n"])
+
+
+def test_rows_that_change_between_passes_are_refused(table, in_batches, monkeypatch):
+    whole, passes = ArrowRows.map, []
+
+    def shrinking(self, columns, work):
+        passes.append(work)
+        for k, answer in enumerate(whole(self, columns, work)):
+            if len(passes) == 1 or k < 3:
+                yield answer
+
+    monkeypatch.setattr(ArrowRows, "map", shrinking)
+    with pytest.raises(InputError, match="data has other rows in each pass over it"):
+        vc.vece("y", "p", "normal", data=ds.dataset(table), edges="exact")

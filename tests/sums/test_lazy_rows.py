@@ -1,0 +1,462 @@
+"""Lazy rows of every engine give the same results as rows in memory."""
+
+import gzip
+import json
+import sys
+import tracemalloc
+from types import SimpleNamespace
+
+import duckdb
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pytest
+from pyarrow import csv, parquet
+
+import varcal as vc
+from cases.command_line import run
+from cases.lazy_tables import N, audits_in_memory, make_table, same_audits
+from varcal._sums import scan as _scan
+from varcal._sums.duckdb_rows import DuckRows
+from varcal._sums.open import lazy_rows
+from varcal._sums.polars_rows import PolarsRows
+from varcal.exceptions import InputError, MissingDependencyError
+
+
+@pytest.fixture(scope="module")
+def table():
+    return make_table()
+
+
+@pytest.fixture(scope="module")
+def path(table, tmp_path_factory):
+    found = tmp_path_factory.mktemp("rows") / "rows.parquet"
+    parquet.write_table(table, found, row_group_size=1_000)
+    return found
+
+
+def relation(path):
+    # DuckDB itself has no names that differ by case only.
+    return duckdb.connect().sql(f"FROM read_parquet('{path}')")
+
+
+OPENERS = {
+    "duckdb": str,
+    "relation": relation,
+    "polars": pl.scan_parquet,
+    "pyarrow": ds.dataset,
+}
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """No rows are few, and batches are small."""
+    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    for name in ("duckdb", "polars", "arrow"):
+        monkeypatch.setattr(f"varcal._sums.{name}_rows.BATCH_ROWS", 777)
+
+
+@pytest.fixture(params=OPENERS)
+def opened(request, path):
+    return OPENERS[request.param](path)
+
+
+def names_for(opened, table):
+    roles = ("y", "p", "w", "unit")
+    names = [name for name in table.column_names if name not in roles]
+    case = {"Age", "age"} if type(opened).__name__ == "DuckDBPyRelation" else set()
+    return [name for name in names if name not in case]
+
+
+@pytest.fixture(scope="module")
+def whole_of(table):
+    return audits_in_memory(table)
+
+
+@pytest.mark.parametrize(
+    ("engine", "weight"), [*((engine, "w") for engine in OPENERS), ("pyarrow", None)]
+)
+def test_batches_equal_memory(engine, weight, path, table, in_batches, whole_of):
+    opened = OPENERS[engine](path)
+    names = names_for(opened, table)
+    whole = whole_of(tuple(names), weight)
+    found = vc.audit("y", "p", names, data=opened, sample_weight=weight)
+    assert found.edges == "exact"  # the sample holds all rows
+    assert found.engine in ("duckdb", "polars", "pyarrow") and whole.engine == "numpy"
+    same_audits(whole, found)
+    for name in set(names) - {"empty"}:
+        np.testing.assert_allclose(found[name].gap, whole[name].gap, atol=1e-9)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_the_ladder_of_lazy_rows_is_that_of_a_sample(opened, table, monkeypatch):
+    monkeypatch.setattr("varcal._audit.audit.SAMPLE_ROWS", 1_000)
+    found = vc.audit("y", "p", ["x", "kind"], data=opened, ladder="score")
+    assert found.ladder.sampled and 500 < found.ladder.n_rows < 1_500
+    assert [rung.name for rung in found.ladder.rungs] == ["as it is", "shift", "score curve"]
+    assert found.ladder.rungs[0].average.value == found.gap
+
+
+def test_few_rows_are_read_and_equal_to_the_bit(opened, table):
+    names = ["x", "kind"]
+    whole, found = (vc.audit("y", "p", names, data=data) for data in (table, opened))
+    for name in names:
+        gaps = [one.row(name).table.columns["gap"] for one in (found, whole)]
+        np.testing.assert_array_equal(*gaps)
+        assert found.row(name).uneven == whole.row(name).uneven
+    assert found.engine != "numpy" and found.to_dict()["engine"] == found.engine
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_every_function_takes_lazy_rows(opened, table):
+    pairs = [
+        (vc.vece("y", "p", ["x", "kind"], data=data), vc.ece("y", "p", data=data))
+        for data in (opened, table)
+    ]
+    np.testing.assert_allclose(*pairs, atol=1e-12)
+    a, b = (vc.estimate("y", "p", "x", data=data, groups="unit") for data in (opened, table))
+    assert a.debiased == pytest.approx(b.debiased) and a.p_value == pytest.approx(b.p_value)
+    assert a.to_dict()["edges"] == "exact"
+    a, b = (vc.curve("y", "p", "when", data=data) for data in (opened, table))
+    np.testing.assert_allclose(a.gap, b.gap, atol=1e-9)
+    a, b = (vc.bin_table("y", "p", "flag", data=d, event="classwise") for d in (opened, table))
+    assert a.columns["class"] == b.columns["class"] and a.columns["bin"] == b.columns["bin"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    a, b = (vc.reliability("y", "p", data=data) for data in (opened, table))
+    np.testing.assert_allclose(a.observed, b.observed, atol=1e-12)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("many", [10, 700])  # few have buckets of their own, many are hashed
+def test_groups_of_batches_are_those_of_memory(many):
+    rng = np.random.default_rng(1)
+    n = 4_000
+    rows = pa.table(
+        {
+            "y": rng.integers(0, 2, n) == 1,
+            "p": rng.random(n),
+            "v": rng.choice(["a", "b"], n),
+            "unit": [f"u{k}" for k in np.sort(rng.integers(0, many, n))],  # no batch holds all
+        }
+    )
+    a, b = (
+        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_classes_of_any_kind():
+    rng = np.random.default_rng(2)
+    n = 3_000
+    p = rng.dirichlet([1, 2, 3], n)
+    rows = {f"p{k}": p[:, k] for k in range(3)}
+    rows |= {"y": np.array(["cat", "dog", "owl"])[rng.integers(0, 3, n)], "v": rng.normal(size=n)}
+    # The first batches hold one label only.
+    rows["y"][:2_000] = "dog"
+    given = dict(data=pa.table(rows), event="classwise")
+    lazy = given | {"data": ds.dataset(pa.table(rows))}
+    columns = ["p0", "p1", "p2"]
+    a, b = (vc.vece("y", columns, "v", **one) for one in (given, lazy))
+    assert a == pytest.approx(b, abs=1e-12)
+    order = ["owl", "dog", "cat"]
+    a, b = (vc.vece("y", columns, "v", classes=order, **one) for one in (given, lazy))
+    assert a == pytest.approx(b, abs=1e-12)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_rows_without_outcome(table):
+    y = table.column("y").to_pylist()
+    y[:2_000] = [None] * 2_000  # whole batches of them
+    y[3_000] = None
+    rows = table.set_column(0, "y", pa.array(y, pa.int8()))
+    with pytest.raises(InputError, match="y has no label: None at row 0"):
+        vc.vece("y", "p", "x", data=ds.dataset(rows))
+    a, b = (
+        vc.bin_table("y", "p", "x", data=data, unlabelled="drop")
+        for data in (rows, ds.dataset(rows))
+    )
+    assert a.n_dropped == b.n_dropped == 2_001
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    nothing = rows.set_column(0, "y", pa.nulls(N, pa.int8()))
+    with pytest.raises(InputError, match="no label at any row"):
+        vc.vece("y", "p", "x", data=ds.dataset(nothing), unlabelled="drop")
+
+
+def spoilt(table, name, row, value):
+    column = table.column(name).to_pylist()
+    column[row] = value
+    place = table.column_names.index(name)
+    return table.set_column(place, name, pa.array(column))
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("p", 1.5, r"p is outside \[0, 1\]: 1.5 at row 4321"),
+        ("p", float("nan"), "p is missing: nan at row 4321"),
+        ("w", -1.0, "sample_weight is negative: -1.0 at row 4321"),
+        ("w", None, "sample_weight is not a finite number: nan at row 4321"),
+        ("unit", None, "groups is missing: None at row 4321"),
+        ("y", 0.5, "y is not a label: 0.5 at row 4321"),
+        ("y", 3, "y holds 3 distinct labels"),
+    ],
+)
+def test_faults_are_named_with_their_row(table, tmp_path, name, value, said):
+    rows = spoilt(table, name, 4_321, value)
+    parquet.write_table(rows, tmp_path / "rows.parquet")
+    data = ds.dataset(tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match=said):
+        vc.estimate("y", "p", "x", data=data, sample_weight="w", groups="unit")
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_faults_of_the_whole(table):
+    zero = table.set_column(table.column_names.index("w"), "w", pa.array(np.zeros(N)))
+    with pytest.raises(InputError, match="sample_weight is 0 at every row"):
+        vc.vece("y", "p", "x", data=ds.dataset(zero), sample_weight="w")
+    with pytest.raises(InputError, match="is not among classes"):
+        vc.vece("y", "p", "x", data=ds.dataset(table), classes=[0, 2])
+    one = table.set_column(table.column_names.index("unit"), "unit", pa.array(np.zeros(N)))
+    with pytest.raises(InputError, match="only one group"):
+        vc.estimate("y", "p", "x", data=ds.dataset(one), groups="unit")
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_huge_weights_are_scaled_alike(table):
+    heavy = pa.array(table.column("w").to_numpy() * 1e250)
+    rows = table.set_column(table.column_names.index("w"), "w", heavy)
+    a, b = (
+        vc.estimate("y", "p", "x", data=data, sample_weight="w")
+        for data in (rows, ds.dataset(rows))
+    )
+    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
+    monkeypatch.setattr(_scan, "SAMPLE", 20_000)
+    rng = np.random.default_rng(3)
+    n = 100_000
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "v": rng.lognormal(size=n)})
+    monkeypatch.setattr("varcal._sums.arrow_rows.BATCH_ROWS", 9_999)
+    found = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
+    again = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
+    assert found.edges == "sampled" and found.columns == again.columns
+    v = rows.column("v").to_numpy()
+    # Each inner edge is a quantile of 20,000 rows: standard error at most 0.5 / sqrt(20,000).
+    share = np.array([(v <= high).mean() for high in found.columns["high"]])
+    assert np.abs(share - np.arange(1, 11) / 10).max() < 4 * 0.5 / np.sqrt(20_000)
+    assert (found.columns["low"][0], found.columns["high"][-1]) == (v.min(), v.max())
+    # The sums themselves are those of all rows.
+    edges = [*found.columns["low"], found.columns["high"][-1]]
+    exact = vc.bin_table("y", "p", "v", data=rows, bins=edges)
+    np.testing.assert_allclose(found.columns["gap"], exact.columns["gap"], atol=1e-12)
+    atoms = rows.append_column("heap", pa.array(np.where(v < 1, 0.0, v)))
+    audit = vc.audit("y", "p", ["heap"], data=ds.dataset(atoms))
+    assert audit.edges == "sampled" and audit.row("heap").table.columns["bin"][0] == "0"
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_given_edges_are_exact(monkeypatch, table):
+    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
+    cuts = {"x": [-1, 0, 1]}
+    a, b = (vc.bin_table("y", "p", "x", data=d, bins=cuts) for d in (table, ds.dataset(table)))
+    assert a.columns["n"] == b.columns["n"] and a.columns["bin"] == b.columns["bin"]
+    assert b.edges == "exact"
+    with pytest.raises(InputError, match="no column 'z'"):
+        vc.bin_table("y", "p", "x", data=ds.dataset(table), bins={"z": [1]})
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_sampled_columns_with_few_values_or_none(monkeypatch):
+    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
+    rng = np.random.default_rng(6)
+    n = 5_000
+    columns = {
+        "none": np.full(n, np.nan),
+        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
+        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
+        "one": np.full(n, 2.5),
+    }
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
+    for name in columns:
+        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
+        whole = vc.bin_table("y", "p", name, data=rows)
+        assert sum(found.columns["n"]) == n
+        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
+        if name != "few":
+            assert found.columns["bin"] == whole.columns["bin"]
+            assert found.columns["n"] == whole.columns["n"]
+    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
+    assert (
+        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
+    )
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_very_many_levels_do_not_fill_memory(monkeypatch):
+    monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
+    rng = np.random.default_rng(4)
+    n = 5_000
+    name = np.where(rng.random(n) < 0.5, "often", rng.integers(0, n, n).astype(str))
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "name": name})
+    found = vc.bin_table("y", "p", "name", data=ds.dataset(rows))
+    assert found.columns["bin"][0] == "often" and "other" in found.columns["bin"]
+    assert sum(found.columns["n"]) == n
+    assert found.columns["n"][0] == (name == "often").sum()
+
+
+def test_nan_that_parquet_statistics_leave_out(tmp_path):
+    # The statistics of PyArrow say that values lie in [1, 2], and DuckDB uses them by default.
+    v = np.array([1.0, np.nan, 2.0, np.nan] * 50)
+    rows = pa.table({"y": [0, 1] * 100, "p": np.linspace(0, 1, 200), "v": v})
+    parquet.write_table(rows, tmp_path / "nan.parquet")
+    data = lazy_rows(str(tmp_path / "nan.parquet"))
+    assert data.relation.filter("isnan(v)").aggregate("count(*)").fetchall() == [(100,)]
+    found = vc.bin_table("y", "p", "v", data=str(tmp_path / "nan.parquet"))
+    assert found.columns["bin"][-1] == "missing" and found.columns["n"][-1] == 100
+
+
+def len_of(frame, start):
+    return len(frame)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_text_in_batches(table, tmp_path, monkeypatch):
+    monkeypatch.setattr("varcal._files.read_rows.BLOCK_BYTES", 20_000)
+    rows = table.select(["y", "p", "x", "text"])
+    with gzip.open(tmp_path / "rows.csv.gz", "wb") as file:
+        csv.write_csv(rows, file)
+    lines = (json.dumps(row) for row in rows.select(["y", "p", "text"]).to_pylist())
+    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
+    for name, file in (("x", "rows.csv.gz"), ("text", "rows.jsonl")):
+        assert len(list(lazy_rows(tmp_path / file).map([name], len_of))) > 5
+        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, tmp_path / file))
+        assert a.columns["n"] == b.columns["n"] and b.engine == "pyarrow"
+
+
+def test_unusable_data_are_refused(tmp_path):
+    with pytest.raises(InputError, match="no file"):
+        vc.vece("y", "p", "x", data=str(tmp_path / "none.parquet"))
+    with pytest.raises(InputError, match="has no Parquet file"):
+        vc.vece("y", "p", "x", data=tmp_path)
+    (tmp_path / "a.csv").write_text("y,p\n1,0.5\n")
+    (tmp_path / "b.csv").write_text("y,q\n1,0.5\n")
+    with pytest.raises(InputError, match=r"no column .p. in .*b\.csv"):
+        vc.ece("y", "p", data=str(tmp_path / "*.csv"))
+    parquet.write_table(make_table(50), tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="no column 'agee'"):
+        vc.vece("y", "p", "agee", data=tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="y is a ndarray, but data is read in batches"):
+        vc.vece(np.zeros(3), "p", "x", data=tmp_path / "rows.parquet")
+    with pytest.raises(InputError, match="p is None"):
+        vc.audit("y", data=tmp_path / "rows.parquet")
+    parquet.write_table(make_table(50).select(["y", "p"]), tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="data has no column left for a variable"):
+        vc.audit("y", "p", data=tmp_path / "two.parquet")
+    with pytest.raises(InputError, match="v names a column twice"):
+        vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
+    for wrap in (DuckRows.of_relation, PolarsRows.of):
+        with pytest.raises(MissingDependencyError, match="needs a newer"):
+            wrap(SimpleNamespace(columns=[]))
+
+
+def test_parquet_without_duckdb(table, tmp_path, monkeypatch):
+    parquet.write_table(table, tmp_path / "rows.parquet")
+    with_duckdb = vc.vece("y", "p", "x", data=tmp_path / "rows.parquet")
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert lazy_rows(tmp_path / "rows.parquet").engine == "pyarrow"
+    assert vc.vece("y", "p", "x", data=tmp_path / "rows.parquet") == pytest.approx(with_duckdb)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_the_command_line_works_on_large_files_in_batches(table, tmp_path, monkeypatch, ending):
+    rows = table.select(["y", "p", "x", "text", "w"])
+    nested = pa.array([[1]] * N)
+    if ending == "parquet":
+        parquet.write_table(rows.append_column("tags", nested), tmp_path / "rows.parquet")
+    else:
+        csv.write_csv(rows, tmp_path / "rows.csv")
+
+    def audited():
+        command = ["audit", tmp_path / f"rows.{ending}", "--label", "y", "--prob", "p"]
+        done = run(*command, "--classes", "0,1", "--weight", "w", "--json")
+        assert done.returncode == 0
+        assert ("cannot be a variable" in done.stdout) == (ending == "parquet")
+        return json.loads(done.stdout)
+
+    whole = audited()
+    monkeypatch.setattr("varcal.cli._input_files.LARGE", 0)
+    found = audited()
+    assert (whole["engine"], found["engine"]) == ("numpy", "pyarrow")
+    for a, b in zip(whole["rows"], found["rows"], strict=True):
+        assert a["variable"] == b["variable"]
+        assert a["uneven"]["debiased"] == pytest.approx(b["uneven"]["debiased"])
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_large_integer_groups_are_distinguished():
+    rng = np.random.default_rng(7)
+    n = 4_000
+    number = rng.integers(0, 40, n)
+    rows = {
+        "y": (rng.random(n) < 0.2 + 0.6 * rng.random(40)[number]).astype(int),
+        "p": rng.random(n),
+        "v": rng.normal(size=n),
+    }
+    a, b = (
+        vc.estimate("y", "p", "v", data=ds.dataset(pa.table(rows | {"u": unit})), groups="u")
+        for unit in (number, 2**60 + number)  # as floats they would all be the same
+    )
+    assert (a.low, a.high, a.p_value) == (b.low, b.high, b.p_value)
+
+
+@pytest.mark.usefixtures("in_batches")
+@pytest.mark.parametrize("event", ["correct", "positive"])
+@pytest.mark.parametrize("from_logits", [False, True])
+def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, from_logits):
+    monkeypatch.setattr(_scan, "SAMPLE", 300)
+    rng = np.random.default_rng(8)
+    p = rng.uniform(0.3, 0.6, 5_000)
+    p[[17, 4_001, 444]] = 0.01, 0.97, 0.5  # that a sample of 300 rows misses
+    p = np.log(p / (1 - p)) if from_logits else p
+    rows = pa.table({"y": rng.integers(0, 2, 5_000), "p": p})
+    a, b = (
+        vc.bin_table("y", "p", data=d, event=event, binning="uniform", from_logits=from_logits)
+        for d in (rows, ds.dataset(rows))
+    )
+    assert b.edges == "exact" and a.columns["n"] == b.columns["n"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    two = pa.table({"y": rows["y"], "a": 1 - rng.uniform(0, 1, 5_000) ** 9})
+    two = two.append_column("b", pa.array(1 - two["a"].to_numpy()))
+    options = dict(event="classwise", binning="uniform")
+    a, b = (vc.ece("y", ["a", "b"], data=d, **options) for d in (two, ds.dataset(two)))
+    assert a == pytest.approx(b, abs=1e-12)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_batches_do_not_keep_tables_of_their_own(monkeypatch):
+    monkeypatch.setattr("varcal._sums.plan.N_FINE", 30)
+    rng = np.random.default_rng(9)
+    n, names = 6_000, [f"v{k}" for k in range(20)]
+    rows = pa.table(
+        {"y": rng.integers(0, 2, n), "p": rng.random(n), "unit": rng.integers(0, 900, n)}
+        | {name: rng.normal(size=n) for name in names}
+    )
+    bins = vc.make_bins("y", "p", names, data=rows, groups="unit", events=["correct"])
+    whole = vc.collect(rows, bins)
+    size = sum(table.nbytes for table in whole.sums.tables)
+    tracemalloc.start()
+    found = vc.collect(ds.dataset(rows), bins)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2 * size
+    for a, b in zip(found.sums.tables, whole.sums.tables, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-9)
+    again = vc.collect(ds.dataset(rows), bins)
+    for a, b in zip(found.sums.tables, again.sums.tables, strict=True):
+        np.testing.assert_array_equal(a, b)

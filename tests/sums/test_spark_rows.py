@@ -1,0 +1,309 @@
+"""Spark data frames, classic and of Spark Connect, give the same results as rows in memory."""
+
+import json
+import pickle
+import re
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import parquet
+
+import varcal as vc
+from cases.lazy_tables import audits_in_memory, make_table, same_audits
+from cases.monitors import assert_same_state, make_bins, make_rows
+from varcal._engines import spark_rows as _spark
+from varcal._sums import scan as _scan
+from varcal.calibrators.apply_batch import Calibrate
+from varcal.calibrators.apply_spark import CalibrateWorker
+from varcal.exceptions import InputError, MissingDependencyError
+
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
+# One worker of pytest-xdist runs them all: there is one Spark session.
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+DOTTED = "a.b `c`"
+
+
+@pytest.fixture(scope="session")
+def classic(spark_session):
+    return spark_session
+
+
+@pytest.fixture(scope="session")
+def connect(classic):
+    pytest.importorskip("grpc", reason="Spark Connect needs grpcio")
+    from pyspark.sql.connect.session import SparkSession
+
+    port = classic.conf.get("spark.connect.grpc.binding.port")
+    session = SparkSession.builder.remote(f"sc://127.0.0.1:{port}").getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session", params=["classic", "connect"])
+def spark(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="session")
+def table():
+    """The table without types that Spark does not have: unsigned bytes and dictionaries."""
+    rows = make_table()
+    byte = rows.column("byte").cast(pa.int16())
+    rows = rows.set_column(rows.column_names.index("byte"), "byte", byte)
+    kind = rows.column("kind").cast(pa.string())
+    rows = rows.set_column(rows.column_names.index("kind"), "kind", kind)
+    return rows.append_column(DOTTED, rows.column("age"))
+
+
+@pytest.fixture(scope="session")
+def frame(spark, table):
+    return spark.createDataFrame(table)
+
+
+@pytest.fixture(scope="session")
+def classic_frame(classic, table):
+    return classic.createDataFrame(table)
+
+
+@pytest.fixture
+def in_parts(monkeypatch):
+    """No rows are few."""
+    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+
+
+@pytest.fixture(scope="session")
+def whole_of(table):
+    return audits_in_memory(table)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_parts_equal_memory(frame, table, whole_of):
+    roles = ("y", "p", "w", "unit")
+    names = [name for name in table.column_names if name not in roles]
+    a = whole_of(tuple(names), "w")
+    b = vc.audit("y", "p", names, data=frame, sample_weight="w")
+    assert (b.engine, b.edges) == ("spark", "exact")  # the sample holds all rows
+    same_audits(a, b, other_zone=["when"])  # that of the session
+    for name in set(names) - {"empty"}:
+        np.testing.assert_allclose(b[name].gap, a[name].gap, atol=1e-9)
+
+
+def test_few_rows_are_read_and_equal_to_the_bit(frame, table):
+    names = ["x", "kind", "Age", "age", "when", "money", DOTTED]
+    a, b = (vc.audit("y", "p", names, data=data) for data in (table, frame))
+    assert b.engine == "spark"
+    for name in names:
+        np.testing.assert_array_equal(
+            a.row(name).table.columns["gap"], b.row(name).table.columns["gap"], err_msg=name
+        )
+        assert a.row(name).uneven == b.row(name).uneven
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_every_function_takes_a_frame(classic_frame, table):
+    both = (classic_frame, table)
+    pairs = [
+        (vc.vece("y", "p", ["x", "kind"], data=data), vc.ece("y", "p", data=data)) for data in both
+    ]
+    np.testing.assert_allclose(*pairs, atol=1e-12)
+    a, b = (vc.estimate("y", "p", "x", data=data, groups="unit") for data in both)
+    assert a.debiased == pytest.approx(b.debiased) and a.p_value == pytest.approx(b.p_value)
+    assert a.to_dict()["engine"] == "spark"
+    a, b = (vc.curve("y", "p", "when", data=data) for data in both)
+    np.testing.assert_allclose(a.gap, b.gap, atol=1e-9)
+    a, b = (vc.bin_table("y", "p", "flag", data=data, event="classwise") for data in both)
+    assert a.columns["class"] == b.columns["class"] and a.columns["bin"] == b.columns["bin"]
+    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
+    bins = vc.make_bins("y", "p", ["x", "kind"], data=table)
+    a, b = (vc.collect(data, bins) for data in both)
+    np.testing.assert_allclose(vc.vece(a, None, "x"), vc.vece(b, None, "x"), atol=1e-12)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_labels_that_parts_do_not_share(classic):
+    rng = np.random.default_rng(2)
+    n = 3_000
+    p = rng.dirichlet([1, 2, 3], n)
+    y = np.array(["cat", "dog", "owl", None])[rng.integers(0, 4, n)]
+    y[: n // 2] = "dog"
+    y[-n // 4 :] = None
+    names = [f"u{k}" for k in rng.integers(0, 700, n)]
+    rows = {f"p{k}": p[:, k] for k in range(3)} | {"y": y, "v": rng.normal(size=n), "unit": names}
+    table = pa.table(rows)
+    given = dict(groups="unit", unlabelled="drop", event="classwise", n_bins=5)
+    a, b = (
+        vc.estimate("y", ["p0", "p1", "p2"], "v", data=data, **given)
+        for data in (table, classic.createDataFrame(table).repartition(4))
+    )
+    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_faults_are_named_without_a_trace(frame):
+    with pytest.raises(InputError, match=r"p is outside \[0, 1\]: -?\d+\.\d+\n"):
+        vc.vece("y", "x", "p", data=frame.where("x between 1.1 and 3"))
+    with pytest.raises(InputError, match="sample_weight is negative"):
+        vc.vece("y", "p", "w", data=frame, sample_weight="age")
+    with pytest.raises(InputError, match="no column 'aGE'"):
+        vc.vece("y", "p", "aGE", data=frame)
+    twice = frame.toDF(*frame.columns[:-1], "p")
+    with pytest.raises(InputError, match="two columns of the same name: 'p'"):
+        vc.vece("y", "p", "x", data=twice)
+
+
+@pytest.fixture(scope="module")
+def tree():
+    rng = np.random.default_rng(4)
+    p, v = rng.random(2_000), rng.normal(size=2_000)
+    y = rng.random(2_000) < np.clip(p + 0.2 * np.sign(v), 0, 1)
+    return vc.TreeCalibrator().fit(pa.table({"p": p}), y, {"age": v})
+
+
+def test_a_calibrator_is_applied_lazily(frame, table, tree, tmp_path):
+    tree.save(tmp_path / "tree.json")
+    found = vc.apply(tmp_path / "tree.json", frame.withColumnRenamed("y", "Y"))
+    assert found.columns == ["Y", *table.column_names[1:], "p_calibrated"]
+    # By position, since names differ by case only.
+    rows = found.toArrow()
+    expected = tree.predict_proba(table.select(["p"]), {"age": table.column("age")})[:, 1]
+    np.testing.assert_array_equal(rows.column("p_calibrated").to_numpy(), expected)
+    for place, name in enumerate(table.column_names):
+        column = rows.column(place).cast(table.column(name).type)
+        if name == "x":  # NaN is not NaN
+            np.testing.assert_array_equal(column.to_numpy(), table.column(name).to_numpy())
+        else:
+            assert column.equals(table.column(name)), name
+
+
+def test_columns_of_any_type_stay(classic, tree):
+    query = (
+        "SELECT 0.5D p, 1.5D age, array(1, 2) a, struct('x' AS k, 2 AS m) s, map('k', 1) m, "
+        "X'0A' b, NULL nothing, INTERVAL '1' DAY i, DATE'2024-01-01' d, 1.20BD c, "
+        "TIMESTAMP_NTZ'2024-01-01 00:00:00' t"
+    )
+    before = classic.sql(query)
+    after = vc.apply(tree, before)
+    assert after.drop("p_calibrated").collect() == before.collect()
+    assert after.drop("p_calibrated").schema.simpleString() == before.schema.simpleString()
+    assert not vc.apply(tree, before.limit(0)).collect()
+
+
+def test_several_classes_and_other_names(classic):
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet([1, 2, 3], 400)
+    fitted = vc.calibrators.TemperatureCalibrator().fit(
+        p, np.array(["a", "b", "c"])[rng.integers(0, 3, 400)]
+    )
+    names = ["q.0", "q.1", "q.2"]
+    rows = pa.table(list(p.T), names)
+    found = vc.apply(fitted, classic.createDataFrame(rows), p=names, column="new").toArrow()
+    answer = np.column_stack([found.column(f"new_{label}").to_numpy() for label in "abc"])
+    np.testing.assert_array_equal(answer, fitted.predict_proba(p))
+
+
+def test_calibrators_that_cannot_be_applied(classic_frame, tree, tmp_path):
+    with pytest.raises(InputError, match=r"source is a Spark data frame"):
+        vc.apply(tree, classic_frame, tmp_path / "out.parquet")
+    with pytest.raises(InputError, match="out is None"):
+        vc.apply(tree, tmp_path / "in.csv")
+    with pytest.raises(InputError, match="no column 'q'"):
+        vc.apply(tree, classic_frame, p="q")
+    with pytest.raises(InputError, match="already has a column 'age'"):
+        vc.apply(tree, classic_frame, column="age")
+    twice = classic_frame.toDF(*classic_frame.columns[:-1], "p")
+    with pytest.raises(InputError, match="two columns of the same name"):
+        vc.apply(tree, twice)
+
+
+def test_the_guide(classic, tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "scale.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python spark\n(.*?)^```", page, re.M | re.S)
+    rng = np.random.default_rng(6)
+    rows = {"y": rng.integers(0, 2, 900), "p": rng.random(900), "age": rng.integers(18, 90, 900)}
+    for day in range(3):
+        part = pa.table({name: column[day::3] for name, column in rows.items()})
+        (tmp_path / "predictions" / f"day={day}").mkdir(parents=True)
+        parquet.write_table(part, tmp_path / "predictions" / f"day={day}" / "rows.parquet")
+    scores = pa.table({"p": rows["p"]})
+    cal = vc.TreeCalibrator().fit(scores, rows["y"], {"age": rows["age"].astype(float)})
+    for name in ("predictions", "calibrated"):  # the session has a folder of its own
+        block = block.replace(f'"{name}"', repr(str(tmp_path / name)))
+    scope = {"vc": vc, "cal": cal, "spark": classic}
+    exec(compile(block, "scale.md", "exec"), scope)
+    assert scope["audit"].n_rows == 900 and scope["today"].n_rows == 300
+    written = parquet.read_table(tmp_path / "calibrated")
+    assert len(written) == 900 and written.column_names[-1] == "p_calibrated"
+
+
+def test_workers_without_varcal():
+    class Frame:
+        columns = ("y", "p", "v")
+
+        def __getattr__(self, name):
+            return lambda *_: self
+
+        def toArrow(self):  # noqa: N802
+            raise RuntimeError("ModuleNotFoundError: No module named 'varcal'")
+
+    work = _scan.Scan(None, 1.0)
+    with pytest.raises(
+        MissingDependencyError, match="varcal is not installed in the Python of Spark's workers"
+    ):
+        list(_spark.SparkRows.of(Frame()).map(["y"], work))
+
+
+def count_rows(frame, start):
+    return [(start, frame.column_names, len(frame))]
+
+
+def test_a_worker_of_parts(monkeypatch):
+    monkeypatch.setattr(_spark, "BATCH_ROWS", 5)
+    monkeypatch.setattr(_spark, "_PIECE_BYTES", 20)
+    batches = pa.table({"c0": np.arange(12)}).to_batches(2)
+    worker = pickle.loads(pickle.dumps(_spark.PartWorker(("it's",), count_rows)))
+    rows = pa.Table.from_batches(worker(iter(batches)))
+    assert len(rows) > 1 and rows.column("piece").to_pylist() == list(range(len(rows)))
+    answer = pickle.loads(b"".join(rows.column("content").to_pylist()))
+    assert answer == [(0, ["it's"], 6), (6, ["it's"], 6)]
+    assert list(worker(iter([]))) == []
+
+
+def test_a_worker_of_sums():
+    rows = make_table(500)
+    plan = vc.make_bins("y", "p", ["x", "kind"], data=rows, groups="unit")
+    tally = plan.tally()
+    whole = tally(rows, 0)
+    worker = pickle.loads(pickle.dumps(_spark.SumWorker(plan.roles.columns, tally)))
+    batches = rows.select(plan.roles.columns).to_batches(100)
+    found = pa.Table.from_batches(worker(iter(batches)))
+    place, *fields, fault = (column.to_numpy(zero_copy_only=False) for column in found.columns)
+    again = tally.of_cells(place, np.column_stack(fields))
+    assert (again.n_rows, again.n_dropped) == (500, 0) and not any(fault)
+    for a, b in zip(again.tables, whole.tables, strict=True):
+        np.testing.assert_array_equal(a, b)
+    spoilt = rows.set_column(1, "p", pa.array(np.full(500, 2.0)))
+    found = list(worker(iter(spoilt.select(plan.roles.columns).to_batches())))
+    assert json.loads(found[0].column("fault")[0].as_py())[0] == "p is outside [0, 1]: 2.0 at row 0"
+
+
+def test_a_worker_that_calibrates(tree):
+    work = Calibrate(tree, ("p",), {"age": "age"}, ("new",), row_numbers_known=False)
+    worker = pickle.loads(pickle.dumps(CalibrateWorker(work, ("age", "x", "p"))))
+    batch = pa.record_batch({"c0": [0.1, None], "c1": ["a", "b"], "c2": [0.2, 0.9]})
+    found, nothing = worker(iter([batch, batch.slice(2)]))
+    assert nothing.schema == found.schema and not len(nothing)
+    expected = tree.predict_proba(pa.table({"p": [0.2, 0.9]}), {"age": [0.1, None]})[:, 1]
+    assert found.schema.names == ["c0", "c1", "c2", "new"]
+    np.testing.assert_array_equal(found.column("new").to_numpy(), expected)
+
+
+@pytest.mark.usefixtures("in_parts")
+def test_frames_are_batches_of_a_monitor(spark):
+    bins, rows = make_bins(), make_rows(2000, 0.1, seed=5)
+    one, other = vc.Monitor(bins), vc.Monitor(bins)
+    one.update(spark.createDataFrame(pa.table(rows)), id=1)
+    other.update(rows, id=1)
+    assert_same_state(one, other)
