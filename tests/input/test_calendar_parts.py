@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import varcal as vc
-from varcal._engines import protocol
 from varcal._input.calendar_parts import with_calendar
 from varcal._input.variables import Variable
+from varcal._sums import protocol
 
 NAMES = ("when (hour)", "when (weekday)", "when (month)")
 

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 import varcal as vc
-from varcal._engines import protocol
 from varcal._input.date_texts import with_dates
 from varcal._input.variables import Variable
+from varcal._sums import protocol
 from varcal.exceptions import InputError
 
 DAYS = pd.date_range("2023-11-20", periods=60, freq="D")

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 import varcal as vc
-from varcal._engines import protocol
 from varcal._input.left_out import ColumnFacts, explicit_names, reason_to_leave_out
 from varcal._input.predictions import ALL
 from varcal._input.variables import Variable
+from varcal._sums import protocol
 from varcal._sums.gather import gather
 from varcal._sums.question import Question
 from varcal.exceptions import InputError

@@ -13,8 +13,8 @@ from pyarrow import parquet
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
 from cases.monitors import assert_same_state, make_bins, make_rows
-from varcal._engines import spark_rows as _spark
 from varcal._sums import scan as _scan
+from varcal._sums import spark_rows as _spark
 from varcal.calibrators.apply_batch import Calibrate
 from varcal.calibrators.apply_spark import CalibrateWorker
 from varcal.exceptions import InputError, MissingDependencyError

@@ -5,9 +5,9 @@ import pandas as pd
 import pytest
 
 import varcal as vc
+from varcal._edge_texts import edge_texts
 from varcal._input.variables import Variable
 from varcal._sums.choose import choose_bins
-from varcal._text import edge_texts
 
 
 def seconds(*stamps):

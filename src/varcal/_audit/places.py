@@ -9,12 +9,13 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.record import Place
+from varcal._edge_texts import edge_texts
 from varcal._inference.cell_law import part_of
 from varcal._inference.gap_law import GapLaw, gap_interval
 from varcal._sums.bins import LevelBins, coarse_index
 from varcal._sums.profile import Profile
 from varcal._sums.stats import BinnedStats
-from varcal._text import edge_texts, near_number
+from varcal._text import near_number
 
 #: At most this many places are named for a whole audit, and this many of one variable.
 MOST_PLACES, MOST_OF_VARIABLE = 5, 2

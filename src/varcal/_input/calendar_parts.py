@@ -13,8 +13,8 @@ from functools import lru_cache
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal._edge_texts import on_clock
 from varcal._input.variables import Variable, present_levels
-from varcal._text import on_clock
 
 _DAY, _QUARTER = 86_400.0, 900.0
 #: The parts, and the seconds after which each comes back.

@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
+from varcal._edge_texts import zone_offset
 from varcal._input.variables import Variable
-from varcal._text import zone_offset
 
 #: Values that are looked at before the whole column is.
 _FIRST = 20

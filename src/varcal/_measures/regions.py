@@ -6,17 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from varcal._edge_texts import range_text, show_duration, show_instant
 from varcal._inference.bands import Bands
 from varcal._inference.cells import Cells
-from varcal._text import (
-    claim_of,
-    count,
-    range_text,
-    range_words,
-    short_number,
-    show_duration,
-    show_instant,
-)
+from varcal._text import claim_of, count, range_words, short_number
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Floats, Ints, ratio_or_zero
+from varcal._edge_texts import edge_texts, zone_text
 from varcal._input.events import CORRECT, claim_names, collected_keys
 from varcal._input.labels import position_of
 from varcal._sums.bets import STAKES
@@ -16,7 +17,7 @@ from varcal._sums.collected import Collected
 from varcal._sums.plan import BinPlan
 from varcal._sums.stats import FIELDS
 from varcal._sums.tally import Wanted
-from varcal._text import edge_texts, number_text, zone_text
+from varcal._text import number_text
 from varcal.exceptions import InputError
 
 #: The part of the evidence that is reserved for all rows together. The rest is shared evenly by

@@ -16,7 +16,8 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from matplotlib.transforms import ScaledTranslation
 
 from varcal._arrays import Floats
-from varcal._text import edge_texts, level_text, number_text, short
+from varcal._edge_texts import edge_texts
+from varcal._text import level_text, number_text, short
 from varcal.exceptions import InputError, shown
 
 dates: Any = _dates  # untyped in matplotlib

@@ -14,7 +14,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
-from varcal._text import count, number_text, percent, short, show_number
+from varcal._edge_texts import show_number
+from varcal._text import count, number_text, percent, short
 
 #: Paths are drawn in a square of this size.
 BOX = 1000

@@ -9,10 +9,11 @@ from typing import Any, get_args
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
+from varcal._edge_texts import range_text
 from varcal._input.variables import Kind, Variable
 from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose import fine_bins, level_bins
-from varcal._text import range_text, short_number
+from varcal._text import short_number
 
 #: Cells of a numeric variable, of about equal counts. With 24 × 24 a bump of a width of a tenth
 #: of the rows is still resolved, and the smoother's matrix has 576 rows.

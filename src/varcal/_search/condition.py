@@ -8,10 +8,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import Bools
+from varcal._edge_texts import edge_texts, zone_text
 from varcal._export.dialects import Dialect
 from varcal._input.date_texts import as_dates
 from varcal._input.variables import Kind, Variable
-from varcal._text import MINUS, edge_texts, zone_text
+from varcal._text import MINUS
 from varcal.exceptions import InputError
 
 #: The name of the model's own probability among the variables of a rule.

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
+from varcal._edge_texts import edge_texts
 from varcal._search.axis import Axis
 from varcal._search.surface_result import Surface
-from varcal._text import count, edge_texts, gap_side, level_text, off_by, short, signed
+from varcal._text import count, gap_side, level_text, off_by, short, signed
 
 #: How much of a cell's colour is left where the gap may be zero.
 PALE = 0.35

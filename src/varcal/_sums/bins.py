@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats, Ints
+from varcal._edge_texts import edge_texts, zone_text
 from varcal._input.variables import Variable
-from varcal._text import edge_texts, zone_text
 from varcal.exceptions import InputError
 
 # Cells per cut: a grid that stays in the cache, and one for cuts that are crowded.

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
+from varcal._edge_texts import edge_texts
 from varcal._input.frames import frame_of
-from varcal._text import Shown, count, edge_texts, points
+from varcal._text import Shown, count, points
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.variable.additive import Fitted, Table, Tables
 from varcal.calibrators.variable.columns import SCORE, heights_at
