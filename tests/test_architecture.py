@@ -32,6 +32,7 @@ LAYERS = [
 ENTRANCES = {"__init__", "__main__", "results"}
 # Methods for convenience that import from a higher layer, inside a function.
 LATE = {
+    ("_text", "_edge_texts"),  # loads numpy
     ("_audit", "_plotting"),
     ("_audit", "_report"),
     ("_files", "_sums"),  # load() reads Parquet files of sums

@@ -175,7 +175,7 @@ def near_number(value: float, width: float) -> str:
     >>> near_number(45.01234, 0.02), near_number(45.01234, 5.0), near_number(12_345.678, 0.5)
     ('45.012', '45.01', '12,345.68')
     """
-    from varcal._text import show_number  # noqa: PLC0415  numpy loads when first needed
+    from varcal._edge_texts import show_number  # noqa: PLC0415  numpy loads when first needed
 
     short = float(f"{value:.4g}") if abs(value) < 1e4 else round(value)
     if abs(short - value) <= width / 50:
@@ -196,7 +196,7 @@ def number_text(value: float) -> str:
     >>> number_text(2008.0), number_text(-12_000.0), number_text(0.25), number_text(3e9)
     ('2008', '−12,000', '0.25', '3e+09')
     """
-    from varcal._text import show_number  # noqa: PLC0415  numpy loads when first needed
+    from varcal._edge_texts import show_number  # noqa: PLC0415  numpy loads when first needed
 
     if abs(value) >= 1e9:
         text = f"{value:.3g}"
