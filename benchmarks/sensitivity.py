@@ -211,14 +211,14 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     ),
     "band over few values": (
         "_inference.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
-        "_inference.cells:EVEN_COUNTS",
+        "_sums.curve_cells:EVEN_COUNTS",
         "_inference.variance:PRIOR_ROWS,LEAST_FREEDOM",
     ),
 }
 #: Modules that import a constant by its name, which changes with it.
 ALSO = {
     "_sums.stats:PRIOR_ROWS": ("_inference.gap_law",),
-    "_inference.cells:EVEN_COUNTS": ("_inference.bands",),
+    "_sums.curve_cells:EVEN_COUNTS": ("_inference.bands",),
 }
 ENTRIES = [
     Entry(study, f"{module}:{constant}")

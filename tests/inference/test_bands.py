@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from varcal._inference import bands as _bands
 from varcal._inference.bands import curve_bands, level_bands
-from varcal._inference.cells import Cells
 from varcal._inference.critical import path_length, simultaneous_critical
 from varcal._inference.density import density
+from varcal._sums.curve_cells import Cells
 
 
 def draw(rng, n, gap, scores=(0.2, 0.8)):

@@ -6,8 +6,8 @@ from scipy.special import expit
 
 import varcal as vc
 from varcal._inference.bands import curve_bands
-from varcal._inference.cells import Cells
 from varcal._inference.local_polynomial import smoother_weights
+from varcal._sums.curve_cells import Cells
 
 
 def bands_of(rng, v, s, gap):

@@ -5,7 +5,7 @@ import pytest
 
 import varcal as vc
 from varcal._inference.bands import curve_bands
-from varcal._inference.cells import Cells
+from varcal._sums.curve_cells import Cells
 
 
 def step_world(rng, n, *, whole=True):

@@ -10,7 +10,6 @@ import numpy as np
 from scipy.special import ndtri
 
 from varcal._arrays import Bools, Floats
-from varcal._inference.cells import EVEN_COUNTS, Cells
 from varcal._inference.critical import (
     path_angles,
     simultaneous_critical,
@@ -27,6 +26,7 @@ from varcal._inference.variance import (
     effective_groups,
     group_factor,
 )
+from varcal._sums.curve_cells import EVEN_COUNTS, Cells
 
 #: The largest number of cells that a curve is fitted to.
 MOST_CELLS = 300

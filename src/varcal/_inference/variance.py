@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._inference.cells import Cells
+from varcal._sums.curve_cells import Cells
 
 ERROR, PREDICTED_ERROR, GAP = range(3)
 #: Rows, half of them hits, that are added to the observed ones (Agresti and Coull).

@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._inference.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
-from varcal._inference.cells import Cells
 from varcal._inference.cluster_test import enough_groups
 from varcal._inference.density import density
 from varcal._inference.measured import LawErrors, Measured, gap_law
@@ -19,6 +18,7 @@ from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._measures.histogram import histogram_of
 from varcal._measures.regions import regions_of
 from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
+from varcal._sums.curve_cells import Cells
 from varcal._sums.evidence import SCORE
 from varcal._sums.gather import gather
 from varcal._sums.profile import Profile

@@ -8,7 +8,7 @@ import numpy as np
 
 from varcal._edge_texts import range_text, show_duration, show_instant
 from varcal._inference.bands import Bands
-from varcal._inference.cells import Cells
+from varcal._sums.curve_cells import Cells
 from varcal._text import claim_of, count, range_words, short_number
 
 

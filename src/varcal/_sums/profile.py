@@ -7,13 +7,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._inference.cells import Cells
 from varcal._input.events import Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._sums.bins import NumericBins
 from varcal._sums.choose import fine_bins
+from varcal._sums.curve_cells import Cells
 from varcal._sums.kernel_numpy import bin_rows
 from varcal._sums.question import N_FINE, BinOptions
 from varcal._sums.stats import FIELDS, BinnedStats
