@@ -22,7 +22,12 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._files.load import load as load
     from varcal._inference.power import rows_needed as rows_needed
     from varcal._measures.bin_table import bin_table as bin_table
+    from varcal._measures.clinical import measures as measures
     from varcal._measures.curve import curve as curve
+    from varcal._measures.decomposition import decompose as decompose
+    from varcal._measures.display import (
+        VariableCalibrationDisplay as VariableCalibrationDisplay,
+    )
     from varcal._measures.estimate import estimate as estimate
     from varcal._measures.metrics import ece as ece
     from varcal._measures.metrics import vece as vece
@@ -55,10 +60,12 @@ _HOME = {
     "collect": "_sums.collect",
     "compare": "_audit.compare",
     "curve": "_measures.curve",
+    "decompose": "_measures.decomposition",
     "ece": "_measures.metrics",
     "ece_scorer": "_measures.scorers",
     "estimate": "_measures.estimate",
     "load": "_files.load",
+    "measures": "_measures.clinical",
     "make_bins": "_sums.collect",
     "predictable_gap": "_search.predictable",
     "reliability": "_measures.reliability",
@@ -76,6 +83,7 @@ _HOME = {
     "TemperatureCalibrator": "calibrators",
     "TreeCalibrator": "calibrators",
     "VariableCalibratedClassifier": "calibrators",
+    "VariableCalibrationDisplay": "_measures.display",
     "VariableCalibrator": "calibrators",
 }
 _MODULES = ("calibrators", "datasets", "exceptions", "results")

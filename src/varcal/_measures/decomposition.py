@@ -238,9 +238,9 @@ def _cross_fitted(p: Floats, y: Floats, weight: Floats) -> Floats:
     fold[order] = np.arange(len(y)) % FOLDS
     floor = 0.5 / len(y)
     found = np.empty(len(y))
-    for number in range(FOLDS):
+    if len(y) == 1:
+        return np.full(1, 0.5)
+    for number in range(min(FOLDS, len(y))):
         held = fold == number
-        if held.all():
-            return np.full(len(y), np.average(y, weights=weight))
         found[held] = _isotonic(p[~held], y[~held], weight[~held], p[held])
     return np.clip(found, floor, 1 - floor)

@@ -39,7 +39,7 @@ class Scorer:
     def __call__(self, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> float:
         """Score a fitted classifier on rows."""
         p = np.asarray(estimator.predict_proba(X))
-        v = {str(name): _column(X, name) for name in self.variables}
+        v = {str(name): column_of_features(X, name) for name in self.variables}
         args = (y, p, v) if self.variables else (y, p)
         classes = list(estimator.classes_)
         return -self.metric(*args, classes=classes, sample_weight=sample_weight, **self.options)
@@ -108,7 +108,8 @@ def vece_scorer(variables: str | int | Sequence[str | int], **options: Any) -> S
     return Scorer(vece, names, options)
 
 
-def _column(X: Any, name: str | int) -> Any:
+def column_of_features(X: Any, name: str | int) -> Any:
+    """Return a column of X by name or position."""
     frame = Table.of(X, "X") if is_frame(X) else None
     if isinstance(name, str):
         if frame is None:
