@@ -15,7 +15,7 @@ from varcal._input.predictions import Predictions
 from varcal._options import checked
 from varcal._sums.bins import joint_index
 from varcal._sums.choose import choose_bins
-from varcal._text import level_text, text_table
+from varcal._text import decimals, level_text, short, text_table
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
@@ -107,26 +107,33 @@ class Measures:
         return frame_of(columns, self.backend)
 
     def __repr__(self) -> str:
-        columns: dict[str, list[str]] = {"": []}
-        for name in NAMES:
-            columns[name] = []
-        for start in range(0, len(self.measures), len(NAMES)):
-            some = self.measures[start : start + len(NAMES)]
-            head = f"{some[0].variable} {some[0].group}" if some[0].variable else "all rows"
-            columns[""].append(f"{head} ({some[0].events:,} of {some[0].rows:,})")
-            for one in some:
-                columns[one.measure].append(_text_of(one))
+        groups = [
+            self.measures[start : start + len(NAMES)]
+            for start in range(0, len(self.measures), len(NAMES))
+        ]
+        tables = []
+        for start in range(0, len(groups), _SIDE_BY_SIDE):
+            columns: dict[str, list[str]] = {"": [*NAMES, "events of rows"]}
+            for some in groups[start : start + _SIDE_BY_SIDE]:
+                one = some[0]
+                head = f"{short(one.variable)} {short(one.group)}" if one.variable else "all rows"
+                texts = [_text_of(measure) for measure in some]
+                columns[head] = [*texts, f"{one.events:,} of {one.rows:,}"]
+            tables.append(text_table(columns))
         head = f"Measures of P({self.pos_label}), with {level_text(self.level)} intervals"
-        return "\n".join([head, text_table(columns), *self.notes])
+        return "\n".join([head, "\n\n".join(tables), *self.notes])
 
 
+#: Groups beside one another in a table.
+_SIDE_BY_SIDE = 3
 _ENDS = ("value", "low", "high")
 
 
 def _text_of(one: Measure) -> str:
     if not math.isfinite(one.value):
         return "–"
-    return f"{one.value:.2f} ({one.low:.2f}, {one.high:.2f})"
+    value, low, high = (decimals(number, 2) for number in (one.value, one.low, one.high))
+    return f"{value} ({low}, {high})"
 
 
 @checked()
