@@ -10,9 +10,8 @@ import pytest
 import varcal as vc
 from cases.calibrators import binary, every, fitted, many
 from cases.exports import AGE, BY_VARIABLE, PLAIN_SEX, SEX, awkward, drawn, small
-from varcal._export.exported import ExportError
+from varcal._export.exported import ExportError, RandomRows
 from varcal._export.program import Program
-from varcal._export.random_rows import RandomRows
 from varcal.exceptions import InputError
 
 duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
