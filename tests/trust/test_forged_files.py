@@ -18,8 +18,7 @@ from torture.forged_files import at, forged, sealed
 from torture.mutate import mutated
 from torture.saved_results import rows, saved_results
 from varcal._files import document
-from varcal._files.document import BrokenError, parsed
-from varcal._files.load import load_kind
+from varcal._files.document import BrokenError, load_kind, parsed
 from varcal.exceptions import InputError, VarcalError
 
 # Of each kind of file; `make torture` forges thousands of each.

@@ -55,6 +55,8 @@ class RandomRows:
     @classmethod
     def of(cls, program: Program, n: int = CARRIED) -> RandomRows:
         """Make up rows."""
+        for k in program.used:
+            program.level_texts(k)  # refuses levels that cannot be written
         rng = np.random.default_rng(n)
         p = _scores(program, n, rng)
         variables = tuple(_variable(program, k, n, rng) for k in range(len(program.schema.names)))

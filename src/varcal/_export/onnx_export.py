@@ -8,18 +8,16 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal._export.exported import Checked, Export, RandomRows, compare, heading
-from varcal._export.program import Program, level_text
+from varcal._export.exported import UNSEEN, Checked, Export, RandomRows, compare, heading
+from varcal._export.program import Program
 from varcal._files.atomic import whole_file
 from varcal._input.variables import Variable
 from varcal.calibrators.rows import score_rows
@@ -29,7 +27,6 @@ from varcal.exceptions import import_library
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
 
-
 #: Rows that are run together, so that what is computed for them stays in cache.
 BLOCK = 2_048
 #: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
@@ -38,22 +35,11 @@ OPSET = 17
 _FEW_CUTS = 64
 
 _NODES = {
-    "add": "Add",
-    "subtract": "Sub",
-    "multiply": "Mul",
-    "divide": "Div",
-    "minimum": "Min",
-    "maximum": "Max",
-    "log": "Log",
-    "exp": "Exp",
-    "sqrt": "Sqrt",
-    "abs": "Abs",
-    "less": "Less",
-    "at_most": "LessOrEqual",
-    "equal": "Equal",
-    "where": "Where",
-    "missing": "IsNaN",
-}
+    "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "minimum": "Min",
+    "maximum": "Max", "log": "Log", "exp": "Exp", "sqrt": "Sqrt", "abs": "Abs",
+    "sigmoid": "Sigmoid", "less": "Less", "at_most": "LessOrEqual", "equal": "Equal",
+    "where": "Where", "missing": "IsNaN",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -89,7 +75,7 @@ class OnnxExport(Export):
     def run(self, p: object, v: object = None) -> Floats:
         """Return what onnxruntime gives for rows, which are given as to `predict_proba`."""
         given = score_rows(p, v, len(self._program.outputs))
-        return self._run(given.columns(), self._program.matched(given.variables))
+        return self._run(given.columns(), given.variables)
 
     def check(self) -> Checked:
         """Compare random rows, run by onnxruntime, with what `predict_proba` gives for them."""
@@ -105,7 +91,16 @@ class OnnxExport(Export):
         )
 
     def _run(self, p: Floats, variables: tuple[Variable, ...]) -> Floats:
-        feeds = self._feeds(p, variables)
+        schema = self._program.schema
+        feeds: dict[str, AnyArray] = {"p": p[:, 1] if self._program.binary else p}
+        schema.check_zones(variables)
+        columns = schema.align(variables) if schema.names else []
+        for k in self._program.used:
+            name = _input_name(schema.names[k])
+            feeds[name] = columns[k]
+            if schema.kinds[k] == "levels":  # missing ones have the code −1, unseen ones −2
+                texts = [*self._program.level_texts(k), UNSEEN, self.missing[name]]
+                feeds[name] = np.array(texts, dtype=object)[columns[k]]
         answer = np.empty((len(p), len(self._program.outputs)))
         for begin in range(0, len(p), BLOCK):
             part = slice(begin, begin + BLOCK)
@@ -113,43 +108,25 @@ class OnnxExport(Export):
             (answer[part],) = self._session.run(None, block)
         return answer
 
-    def _feeds(self, p: Floats, variables: tuple[Variable, ...]) -> dict[str, AnyArray]:
-        names = [each.name for each in self.model.graph.input]
-        feeds: dict[str, AnyArray] = {"p": p[:, 1] if self._program.binary else p}
-        own = [name for name in names if name != "p"]
-        by_input = {self._input_of(k): k for k in self._program.used}
-        for name in own:
-            variable = variables[by_input[name]]
-            if variable.kind == "levels":
-                feeds[name] = _texts(variable, self.missing[name])
-            else:
-                feeds[name] = np.asarray(variable.values, dtype=np.float64)
-        return feeds
-
-    def _input_of(self, k: int) -> str:
-        return _Graph.input_name(self._program.schema.names[k])
-
-
-def _texts(variable: Variable, missing: str) -> AnyArray:
-    shown = [*map(level_text, variable.levels), missing]
-    return np.array(shown, dtype=object)[variable.values]
-
 
 def to_onnx(calibrator: Calibrator) -> OnnxExport:
     """Export a calibrator as ONNX; see `Calibrator.to_onnx`."""
     onnx = import_library("onnx", "exporting to ONNX")
     program = Program.of(calibrator)
-    for k in program.used:
-        program.level_texts(k)
     rows = RandomRows.of(program)
     graph = _Graph(onnx, program)
     model = graph.model()
     model.doc_string = " ".join(heading(program))
     onnx.checker.check_model(model)
-    names = [program.schema.names[k] for k in program.used]
     random_rows = {
         "p": rows.p.tolist(),
-        "v": {name: _plain(rows.values(k)) for name, k in zip(names, program.used, strict=True)},
+        # JSON has no infinite numbers.
+        "v": {
+            program.schema.names[k]: [
+                str(value) if value in (math.inf, -math.inf) else value for value in rows.values(k)
+            ]
+            for k in program.used
+        },
         "expected": rows.expected.tolist(),
     }
     for key, value in (
@@ -162,23 +139,9 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
     return OnnxExport(rows, program, model, graph.missing)
 
 
-def _plain(values: list[Any]) -> list[Any]:
-    """Return values for JSON, which has no infinite numbers."""
-    return [
-        str(value) if isinstance(value, float) and np.isinf(value) else value for value in values
-    ]
-
-
-def missing_text(texts: list[str]) -> str:
-    """Return the text that stands for a missing level: "" unless that is a level.
-
-    >>> missing_text(["a"]), missing_text(["", "a"])
-    ('', '<missing>')
-    """
-    found = "" if "" not in texts else "<missing>"
-    while found in texts:
-        found += "_"
-    return found
+def _input_name(name: str) -> str:
+    """Return the name of the input of a variable; those of score and result are taken."""
+    return f"v_{name}" if name in ("p", "probabilities") else name
 
 
 class _Graph:
@@ -190,147 +153,163 @@ class _Graph:
         self.program = program
         self.nodes: list[Any] = []
         self.constants: dict[Any, Any] = {}
-        self.inputs: list[Any] = []
+        self.inputs: dict[str, Any] = {}
         self.missing: dict[str, str] = {}
-        self._found: dict[int, str] = {}
-        self._read: dict[int, str] = {}
 
     def model(self) -> Any:
         """Build the model; its output is ``probabilities``, one column per class."""
-        self._add_scores()
+        helper, k = self._helper, len(self.program.outputs)
+        self._input("p", self._types.DOUBLE, *[k] * (not self.program.binary))
+        self._scores = self._column("p") if self.program.binary else "p"
+        found: dict[int, str] = {}
         for step in sorted_steps(self.program.outputs):
-            self._found[id(step)] = self._step(step)
-        answers = [self._found[id(step)] for step in self.program.outputs]
-        found = self._node("Concat", *answers, axis=1)
-        self._node("Where", self._valid(), found, self._constant([[math.nan]]), out="probabilities")
-        k = len(self.program.outputs)
-        output = self._value("probabilities", self._types.DOUBLE, ["rows", k])
-        constants = list(self.constants.values())
-        graph = self._helper.make_graph(self.nodes, "calibrator", self.inputs, [output], constants)
-        opsets = [
-            self._helper.make_opsetid(domain, n) for domain, n in (("", OPSET), ("ai.onnx.ml", 3))
-        ]
-        return self._helper.make_model(
-            graph, opset_imports=opsets, ir_version=8, producer_name="varcal"
+            found[id(step)] = self._step(step, [found[id(arg)] for arg in step.args])
+        answer = self._node("Concat", *(found[id(step)] for step in self.program.outputs), axis=1)
+        nothing = self._constant([[math.nan]])
+        self._node("Where", self._valid(), answer, nothing, out="probabilities")
+        output = helper.make_tensor_value_info("probabilities", self._types.DOUBLE, ["rows", k])
+        graph = helper.make_graph(
+            self.nodes,
+            "calibrator",
+            list(self.inputs.values()),
+            [output],
+            list(self.constants.values()),
         )
+        opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid("ai.onnx.ml", 3)]
+        return helper.make_model(graph, opset_imports=opsets, ir_version=8, producer_name="varcal")
 
-    def _value(self, name: str, kind: int, shape: list[Any]) -> Any:
-        return self._helper.make_tensor_value_info(name, kind, shape)
+    # Pieces.
+
+    def _input(self, name: str, kind: int, *shape: int) -> bool:
+        """Add an input, and return whether it is new."""
+        new = name not in self.inputs
+        self.inputs[name] = self._helper.make_tensor_value_info(name, kind, ["rows", *shape])
+        return new
 
     def _node(self, op: str, *args: str, out: str = "", domain: str = "", **attributes: Any) -> str:
         out = out or f"t{len(self.nodes)}"
-        self.nodes.append(
-            self._helper.make_node(
-                op, list(args), [out], name=out, domain=domain or None, **attributes
-            )
+        node = self._helper.make_node(
+            op, args, [out], name=out, domain=domain or None, **attributes
         )
+        self.nodes.append(node)
         return out
 
     def _constant(self, value: Any, kind: Any = np.float64) -> str:
         array = np.ascontiguousarray(value, dtype=kind)
         key = (array.dtype.str, array.shape, array.tobytes())
         if key not in self.constants:
-            name = f"c{len(self.constants)}"
-            self.constants[key] = self._numpy.from_array(array, name)
+            self.constants[key] = self._numpy.from_array(array, f"c{len(self.constants)}")
         return str(self.constants[key].name)
 
-    def _column(self, name: str) -> str:
-        return self._node("Unsqueeze", name, self._constant([1], np.int64))
+    def _whole(self, *values: int) -> str:
+        return self._constant(values, np.int64)
 
-    def _add_scores(self) -> None:
-        if self.program.binary:
-            self.inputs.append(self._value("p", self._types.DOUBLE, ["rows"]))
-            self._scores = self._column("p")
-        else:
-            shape = ["rows", len(self.program.outputs)]
-            self.inputs.append(self._value("p", self._types.DOUBLE, shape))
-            self._scores = "p"
+    def _column(self, name: str) -> str:
+        return self._node("Unsqueeze", name, self._whole(1))
+
+    def _cast(self, name: str, kind: int) -> str:
+        return self._node("Cast", name, to=kind)
+
+    def _sum(self, name: str) -> str:
+        return self._node("ReduceSum", name, self._whole(1), keepdims=1)
+
+    def _rows(self, table: Any, position: str, kind: Any = np.float64) -> str:
+        """Return the rows of a table at positions."""
+        at = self._node("Squeeze", position, self._whole(1))
+        return self._node("Gather", self._constant(table, kind), at, axis=0)
+
+    def _some(self, x: str, *positions: int) -> str:
+        """Return some columns."""
+        return self._node("Gather", x, self._whole(*positions), axis=1)
 
     def _valid(self) -> str:
         """Return whether the scores of a row are probabilities."""
         zero, one = self._constant([[0.0]]), self._constant([[1.0]])
-        low = self._node("ReduceMin", self._scores, axes=[1], keepdims=1)
-        high = self._node("ReduceMax", self._scores, axes=[1], keepdims=1)
-        inside = self._node(
-            "And", self._node("LessOrEqual", zero, low), self._node("LessOrEqual", high, one)
+        low, high = (
+            self._node(op, self._scores, axes=[1], keepdims=1) for op in ("ReduceMin", "ReduceMax")
         )
         # A missing score need not be the least or the largest.
-        total = self._reduced("ReduceSum", self._scores)
-        inside = self._node("And", inside, self._node("Not", self._node("IsNaN", total)))
-        if self.program.binary:
-            return inside
-        apart = self._node("Abs", self._node("Sub", total, one))
-        near = self._constant([[self.program.sum_tolerance]])
-        return self._node("And", inside, self._node("LessOrEqual", apart, near))
+        total = self._sum(self._scores)
+        inside = [
+            self._node("LessOrEqual", zero, low),
+            self._node("LessOrEqual", high, one),
+            self._node("Not", self._node("IsNaN", total)),
+        ]
+        if not self.program.binary:
+            apart = self._node("Abs", self._node("Sub", total, one))
+            near = self._constant([[self.program.sum_tolerance]])
+            inside.append(self._node("LessOrEqual", apart, near))
+        found = inside[0]
+        for each in inside[1:]:
+            found = self._node("And", found, each)
+        return found
 
-    def _reduced(self, op: str, name: str) -> str:
-        if op == "ReduceSum":  # the only one that takes its axes as an input
-            return self._node(op, name, self._constant([1], np.int64), keepdims=1)
-        return self._node(op, name, axes=[1], keepdims=1)
+    # Operations.
 
-    def _step(self, step: Step) -> str:
-        args = [self._found[id(arg)] for arg in step.args]
-        if step.op in _NODES:
-            return self._node(_NODES[step.op], *args)
-        rule: Callable[..., str] = getattr(self, f"_of_{step.op}")
-        return rule(step, *args)
+    def _step(self, step: Step, args: list[str]) -> str:
+        match step.op:
+            case "score":
+                return self._scores if self.program.binary else self._some("p", step.data)
+            case "number":
+                name = _input_name(self.program.schema.names[step.data])
+                self._input(name, self._types.DOUBLE)
+                return self._column(name)
+            case "code":
+                return self._code(step.data)
+            case "constant" if isinstance(step.data, int):
+                return self._constant([[step.data]], np.int64)
+            case "constant":
+                return self._constant(np.reshape(step.data, (1, -1)))
+            case "among":
+                size = len(self.program.schema.levels[step.args[0].data]) + 2
+                return self._rows(np.isin(np.arange(size), step.data)[:, None], args[0], np.bool_)
+            case "find":
+                return self._find(args[0], step.data)
+            case "take":
+                return self._rows(step.data.reshape(len(step.data), -1), args[0])
+            case "curve":
+                return self._curve(args[0], step.data)
+            case "choose":
+                return self._choose(step.width or 1, args[0], args[1:])
+            case "trees":
+                return self._trees(args, step.data)
+            case "join":
+                return self._node("Concat", *args, axis=1)
+            case "part":
+                return self._some(args[0], *range(*step.data))
+            case "item":
+                return self._some(args[0], step.data)
+            case "arrange":
+                return self._some(args[0], *step.data.tolist())
+            case "dot":
+                return self._node("MatMul", args[0], self._constant(step.data))
+            case "total":
+                return self._sum(args[0])
+            case "largest":
+                return self._node("ReduceMax", args[0], axes=[1], keepdims=1)
+            case "top":
+                return self._node("ArgMax", args[0], axis=1, keepdims=1)
+        return self._node(_NODES[step.op], *args)
 
-    def _of_score(self, step: Step) -> str:
-        if self.program.binary:
-            return self._scores
-        return self._node("Gather", "p", self._constant([step.data], np.int64), axis=1)
+    def _code(self, k: int) -> str:
+        name, texts = _input_name(self.program.schema.names[k]), self.program.level_texts(k)
+        missing = "" if "" not in texts else "<missing>"
+        while missing in texts:
+            missing += "_"
+        self.missing[name] = missing
+        if self._input(name, self._types.STRING):
+            self._node(
+                "LabelEncoder",
+                name,
+                out=f"code {k}",
+                domain="ai.onnx.ml",
+                keys_strings=[*texts, missing],
+                values_int64s=[*range(len(texts)), len(texts) + 1],
+                default_int64=len(texts),
+            )
+        return self._column(f"code {k}")
 
-    def _of_number(self, step: Step) -> str:
-        if step.data not in self._read:
-            self._read[step.data] = self._number_input(step)
-        return self._read[step.data]
-
-    def _of_code(self, step: Step) -> str:
-        if step.data not in self._read:
-            self._read[step.data] = self._code_input(step)
-        return self._read[step.data]
-
-    def _number_input(self, step: Step) -> str:
-        name = self.input_name(self.program.schema.names[step.data])
-        self.inputs.append(self._value(name, self._types.DOUBLE, ["rows"]))
-        return self._column(name)
-
-    def _code_input(self, step: Step) -> str:
-        k = step.data
-        name, texts = self.input_name(self.program.schema.names[k]), self.program.level_texts(k)
-        self.inputs.append(self._value(name, self._types.STRING, ["rows"]))
-        self.missing[name] = missing_text(texts)
-        codes = self._node(
-            "LabelEncoder",
-            name,
-            domain="ai.onnx.ml",
-            keys_strings=[*texts, self.missing[name]],
-            values_int64s=[*range(len(texts)), len(texts) + 1],
-            default_int64=len(texts),
-        )
-        return self._column(codes)
-
-    @staticmethod
-    def input_name(name: str) -> str:
-        """Return the name of the input of a variable; those of score and result are taken."""
-        return f"v_{name}" if name in ("p", "probabilities") else name
-
-    def _of_constant(self, step: Step) -> str:
-        if isinstance(step.data, int):
-            return self._constant([[step.data]], np.int64)
-        return self._constant(np.reshape(step.data, (1, -1)))
-
-    def _of_among(self, step: Step, position: str) -> str:
-        size = len(self.program.schema.levels[step.args[0].data]) + 2
-        held = np.isin(np.arange(size), step.data)[:, None]
-        return self._rows(self._constant(held, np.bool_), position)
-
-    def _rows(self, table: str, position: str) -> str:
-        at = self._node("Squeeze", position, self._constant([1], np.int64))
-        return self._node("Gather", table, at, axis=0)
-
-    def _of_find(self, step: Step, x: str) -> str:
-        cuts: Floats = step.data
+    def _find(self, x: str, cuts: Floats) -> str:
         if len(cuts) <= _FEW_CUTS:
             return self._below(x, self._constant(cuts[None, :]))
         width = math.isqrt(len(cuts) - 1) + 1
@@ -340,93 +319,50 @@ class _Graph:
         padded[: len(cuts)] = cuts
         tables = padded.reshape(blocks + 1, width)
         block = self._below(x, self._constant(tables[None, :-1, -1]))
-        inside = self._below(x, self._rows(self._constant(tables), block))
-        passed = self._node("Mul", block, self._constant([[width]], np.int64))
-        return self._node("Add", passed, inside)
+        inside = self._below(x, self._rows(tables, block))
+        return self._node("Add", self._node("Mul", block, self._whole(width)), inside)
 
     def _below(self, x: str, cuts: str) -> str:
         """Return how many cuts are below each number."""
-        below = self._node("Cast", self._node("Greater", x, cuts), to=self._types.INT32)
-        return self._node("Cast", self._reduced("ReduceSum", below), to=self._types.INT64)
+        below = self._cast(self._node("Greater", x, cuts), self._types.INT32)
+        return self._cast(self._sum(below), self._types.INT64)
 
-    def _of_take(self, step: Step, position: str) -> str:
-        table: AnyArray = step.data
-        return self._rows(self._constant(table if step.width else table[:, None]), position)
-
-    def _of_curve(self, step: Step, x: str) -> str:
-        shape: Curve = step.data
+    def _curve(self, x: str, shape: Curve) -> str:
         low, high = (self._constant([[shape.knots[k]]]) for k in (0, -1))
         inside = self._node("Min", self._node("Max", x, low), high)
-        at = self._of_find(Step("find", step.args, shape.knots[1:-1]), inside)
-        row = self._rows(self._constant(shape.lines), at)
-        width = step.width or 1
-        ends = [0, 1, 1 + width, 1 + 2 * width]
+        at = self._find(inside, shape.knots[1:-1])
         knot, height, slope = (
-            self._of_part(Step("part", data=each), row) for each in pairwise(ends)
+            self._rows(table.reshape(len(shape.knots), -1), at)
+            for table in (shape.knots, shape.heights, shape.slopes)
         )
         return self._node("Add", height, self._node("Mul", slope, self._node("Sub", inside, knot)))
 
-    def _of_choose(self, step: Step, position: str, *options: str) -> str:
-        cells, width = self._node("Concat", *options, axis=1), step.width or 1
+    def _choose(self, width: int, position: str, options: list[str]) -> str:
         if width > 1:
-            first = self._node("Mul", position, self._constant([[width]], np.int64))
-            position = self._node("Add", first, self._constant([[*range(width)]], np.int64))
-        return self._node("GatherElements", cells, position, axis=1)
+            first = self._node("Mul", position, self._whole(width))
+            position = self._node("Add", first, self._constant([range(width)], np.int64))
+        return self._node(
+            "GatherElements", self._node("Concat", *options, axis=1), position, axis=1
+        )
 
-    def _of_trees(self, step: Step, *numbers: str) -> str:
+    def _trees(self, numbers: list[str], forest: Forest) -> str:
         """Walk all trees at once: one column per tree, one round per level."""
-        forest: Forest = step.data
-        values = [self._node("Cast", each, to=self._types.DOUBLE) for each in numbers]
-        columns = self._node("Concat", *values, axis=1)
+        columns = self._node(
+            "Concat", *(self._cast(each, self._types.DOUBLE) for each in numbers), axis=1
+        )
         n_trees, inner = forest.cut.shape
         variable = self._constant(forest.variable.ravel(), np.int64)
         cut, leaf = self._constant(forest.cut.ravel()), self._constant(forest.value.ravel())
         first = np.arange(n_trees)[None, :]
         begin = self._constant(first * inner, np.int64)
         # A column of zeros for every row.
-        zero = self._node("Mul", self._cast(numbers[0]), self._constant([[0]], np.int64))
+        zero = self._node("Mul", self._cast(numbers[0], self._types.INT64), self._whole(0))
         node = self._node("Add", zero, self._constant(np.zeros_like(first), np.int64))
-        one = self._constant([[1]], np.int64)
         for _ in range(forest.depth):
             at = self._node("Add", node, begin)
             read = self._node("GatherElements", columns, self._node("Gather", variable, at), axis=1)
-            right = self._cast(self._node("Greater", read, self._node("Gather", cut, at)))
-            twice = self._node("Add", node, node)
-            node = self._node("Add", self._node("Add", twice, one), right)
+            right = self._node("Greater", read, self._node("Gather", cut, at))
+            child = self._node("Add", self._cast(right, self._types.INT64), self._whole(1))
+            node = self._node("Add", self._node("Add", node, node), child)
         leaves = self._constant(first * (inner + 1) - inner, np.int64)
-        at = self._node("Add", node, leaves)
-        return self._reduced("ReduceSum", self._node("Gather", leaf, at))
-
-    def _cast(self, name: str) -> str:
-        return self._node("Cast", name, to=self._types.INT64)
-
-    def _of_join(self, step: Step, *parts: str) -> str:
-        return self._node("Concat", *parts, axis=1)
-
-    def _of_part(self, step: Step, x: str) -> str:
-        begin, end = (self._constant([k], np.int64) for k in step.data)
-        return self._node("Slice", x, begin, end, self._constant([1], np.int64))
-
-    def _of_item(self, step: Step, x: str) -> str:
-        return self._node("Gather", x, self._constant([step.data], np.int64), axis=1)
-
-    def _of_arrange(self, step: Step, x: str) -> str:
-        return self._node("Gather", x, self._constant(step.data, np.int64), axis=1)
-
-    def _of_dot(self, step: Step, x: str) -> str:
-        return self._node("MatMul", x, self._constant(step.data))
-
-    def _of_total(self, step: Step, x: str) -> str:
-        return self._reduced("ReduceSum", x)
-
-    def _of_largest(self, step: Step, x: str) -> str:
-        return self._reduced("ReduceMax", x)
-
-    def _of_top(self, step: Step, x: str) -> str:
-        return self._node("ArgMax", x, axis=1, keepdims=1)
-
-    def _of_sigmoid(self, step: Step, x: str) -> str:
-        one = self._constant([[1.0]])
-        return self._node(
-            "Div", one, self._node("Add", one, self._node("Exp", self._node("Neg", x)))
-        )
+        return self._sum(self._node("Gather", leaf, self._node("Add", node, leaves)))

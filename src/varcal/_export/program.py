@@ -70,17 +70,6 @@ class Program:
         read = {step.data for step in sorted_steps(self.outputs) if step.op in ("number", "code")}
         return tuple(sorted(read))
 
-    def matched(self, variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
-        """Return given variables in the order of the fit; refuse others as `predict_proba` does."""
-        if not self.schema.names:
-            return ()
-        self.schema.check_zones(variables)
-        self.schema.align(variables)
-        by_name = {variable.name: variable for variable in variables}
-        if all(name in by_name for name in self.schema.names):
-            return tuple(by_name[name] for name in self.schema.names)
-        return variables
-
     def expected(self, p: Floats, variables: tuple[Variable, ...]) -> Floats:
         """Return what `predict_proba` gives for rows."""
         scores = p[:, 1] if self.binary else p

@@ -19,7 +19,6 @@ from varcal._export.exported import TOLERANCE, Checked, Export, RandomRows, comp
 from varcal._export.program import Program
 from varcal._export.scalars import Scalars, Tree
 from varcal._files.atomic import write_whole
-from varcal._input.variables import Variable
 from varcal.calibrators.rows import score_rows
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step, sorted_steps
@@ -27,9 +26,6 @@ from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
-
-#: Stands for the variables that are not looked at.
-_ABSENT = Variable("", "numeric", np.zeros(0))
 
 _FUNCTIONS = """
 def _sigmoid(x):
@@ -54,28 +50,33 @@ def _is_missing(value):
     return value is None or value.__class__.__name__ == "NAType" or value != value
 
 
-def _number(value, name, kind):
-    if _is_missing(value):
-        return nan
-    kind_of_array = getattr(getattr(value, "dtype", None), "kind", "")
-    if kind == "datetime" and kind_of_array == "M":
-        value = value.astype("datetime64[us]").item()
-    if kind == "datetime" and hasattr(value, "toordinal"):
-        # Seconds since 1970; a date without a time zone is in UTC.
-        if getattr(value, "tzinfo", None) is not None:
-            return value.timestamp()
-        return (value - value.__class__(1970, 1, 1)).total_seconds()
-    if isinstance(value, (bool, str)) or kind_of_array in ("b", "M"):
-        wanted = "a date, or seconds since 1970" if kind == "datetime" else "a number"
-        raise ValueError(f"{name} must be {wanted}; got {value!r}")
-    return float(value)
+def _numbers(name, kind):
+    def read(value):
+        if value.__class__ is float and kind != "datetime":
+            return value
+        if _is_missing(value):
+            return nan
+        kind_of_array = getattr(getattr(value, "dtype", None), "kind", "")
+        if kind == "datetime" and kind_of_array == "M":
+            value = value.astype("datetime64[us]").item()
+        if kind == "datetime" and hasattr(value, "toordinal"):
+            # Seconds since 1970; a date without a time zone is in UTC.
+            if getattr(value, "tzinfo", None) is not None:
+                return value.timestamp()
+            return (value - value.__class__(1970, 1, 1)).total_seconds()
+        if isinstance(value, (bool, str)) or kind_of_array in ("b", "M"):
+            wanted = "a date, or seconds since 1970" if kind == "datetime" else "a number"
+            raise ValueError(f"{name} must be {wanted}; got {value!r}")
+        return float(value)
+
+    return read
 
 
 def _levels(codes, n):
-    def found(value):
+    def read(value):
         return codes[value] if value in codes else n + 1 if _is_missing(value) else n
 
-    return found
+    return read
 
 
 def _refuse(p):
@@ -156,10 +157,16 @@ class PythonExport(Export):
 def to_python(calibrator: Calibrator) -> PythonExport:
     """Export a calibrator as Python; see `Calibrator.to_python`."""
     program = Program.of(calibrator)
-    for k in program.used:
-        program.level_texts(k)  # refuses levels that cannot be written
     rows = RandomRows.of(program)
-    shown = "".join(f"    {row},\n" for row in _row_texts(program, rows))
+    columns = [rows.values(k) for k in program.used]
+    names = [program.schema.names[k] for k in program.used]
+    given = rows.p[:, 1].tolist() if program.binary else rows.p.tolist()
+    wanted = (rows.expected[:, 1:] if program.binary else rows.expected).tolist()
+    variables = [
+        {name: column[i] for name, column in zip(names, columns, strict=True)}
+        for i in range(len(given))
+    ]
+    shown = "".join(f"    {row!r},\n" for row in zip(given, variables, wanted, strict=True))
     text = (
         f'"""{" ".join(heading(program))}\n\n'
         "calibrate(p, v) returns the calibrated probability of one row. Run this file to\n"
@@ -176,11 +183,8 @@ def scorer(calibrator: Calibrator) -> Callable[..., Any]:
     program = Program.of(calibrator)
     names, schema = _run(_function(program)), program.schema
     computed: Any = names["calibrate"]
-    # Values are read as predict_proba reads them, with the same errors.
-    names["_number"] = lambda value, name, kind: _number(schema, value, name, kind)
     for k in program.used:
-        if schema.kinds[k] == "levels":
-            names[f"L{k}"] = _level_codes(schema.levels[k])
+        names[f"read{k}"] = _reader(schema, k)
     known = [schema.names[k] for k in program.used]
 
     def score(p: float | Sequence[float], v: Mapping[str, object] | None = None) -> Any:
@@ -312,13 +316,13 @@ def _function(program: Program) -> str:
     return "\n".join(
         [
             "from bisect import bisect_left",
-            "from math import exp, log, nan, sqrt",
+            "from math import exp, inf, log, nan, sqrt",
             "",
-            f"CLASSES = {_plain(list(program.classes))}",
-            f"VARIABLES = {_plain([program.schema.names[k] for k in program.used])}",
+            f"CLASSES = {list(program.classes)!r}",
+            f"VARIABLES = {[program.schema.names[k] for k in program.used]!r}",
             _FUNCTIONS,
             *(_table_text(name, array) for name, array in code.tables.values()),
-            *_level_lines(program),
+            *(f"read{k} = {_reader_text(program, k)}" for k in program.used),
             "",
             "",
             "def calibrate(p, v=None):",
@@ -333,116 +337,61 @@ def _input_lines(program: Program) -> list[str]:
     if program.binary:
         lines = ["s1 = p if p.__class__ is float else _score(p)", "if not 0 <= s1 <= 1:"]
     else:
-        names = [f"s{k}" for k in range(len(program.outputs))]
-        outside = " and ".join(f"0 <= {name} <= 1" for name in names)
+        scores = [f"s{k}" for k in range(len(program.outputs))]
+        inside = " and ".join(f"0 <= {name} <= 1" for name in scores)
         lines = [
-            f"{', '.join(names)} = _scores(p, {len(names)})",
-            f"if not ({outside}) or abs({' + '.join(names)} - 1.0) > {program.sum_tolerance!r}:",
+            f"{', '.join(scores)} = _scores(p, {len(scores)})",
+            f"if not ({inside}) or abs({' + '.join(scores)} - 1.0) > {program.sum_tolerance!r}:",
         ]
     lines.append("    _refuse(p)")
-    for k in program.used:
-        name, kind = program.schema.names[k], program.schema.kinds[k]
-        if kind == "levels":
-            lines.append(f"x{k} = L{k}(v[{name!r}])")
-            continue
-        read = f"x{k} = _number(x{k}, {name!r}, {kind!r})"
-        # A date is never a number of Python.
-        plain = kind != "datetime"
-        lines += [f"x{k} = v[{name!r}]", *[f"if x{k}.__class__ is not float:"] * plain]
-        lines.append("    " * plain + read)
-    return lines
+    names = program.schema.names
+    return [*lines, *(f"x{k} = read{k}(v[{names[k]!r}])" for k in program.used)]
 
 
-def _level_lines(program: Program) -> list[str]:
-    """Return the lines that define what gives the code of a level."""
-    lines = []
-    for k in program.used:
-        if program.schema.kinds[k] == "levels":
-            levels = program.schema.levels[k]
-            codes = {level: j for j, level in enumerate(levels)} | {None: len(levels) + 1}
-            lines.append(f"L{k} = _levels({codes!r}, {len(levels)})")
-    return lines
+def _reader_text(program: Program, k: int) -> str:
+    """Return what makes the function that reads a value of variable k."""
+    schema = program.schema
+    if schema.kinds[k] != "levels":
+        return f"_numbers({schema.names[k]!r}, {schema.kinds[k]!r})"
+    n = len(schema.levels[k])
+    codes = {level: j for j, level in enumerate(schema.levels[k])} | {None: n + 1}
+    return f"_levels({codes!r}, {n})"
 
 
 def _table_text(name: str, array: Any) -> str:
-    cells = ", ".join(map(repr, array.tolist()))
-    return f"{name} = (\n{textwrap.fill(cells, 100, break_on_hyphens=False)},\n)"
-
-
-def _row_texts(program: Program, rows: RandomRows) -> list[str]:
-    names = program.schema.names
-    columns = {names[k]: rows.values(k) for k in program.used}
-    found = []
-    for i, (p, wanted) in enumerate(zip(rows.p.tolist(), rows.expected.tolist(), strict=True)):
-        v = {name: values[i] for name, values in columns.items()}
-        found.append(_plain((p[1], v, wanted[1:]) if program.binary else (p, v, wanted)))
-    return found
-
-
-def _plain(value: Any) -> str:
-    """Write a value as Python source, which has no infinite numbers."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return f'float("{value}")'
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{key!r}: {_plain(each)}' for key, each in value.items())}}}"
-    if isinstance(value, tuple | list):
-        shown = ", ".join(map(_plain, value))
-        return f"({shown})" if isinstance(value, tuple) else f"[{shown}]"
-    return repr(value)
+    return f"{name} = {textwrap.fill(repr(tuple(array.tolist())), 100, break_on_hyphens=False)}"
 
 
 # The values of a row, read as predict_proba reads them.
 
 
-def _level_codes(levels: tuple[Any, ...]) -> Callable[[Any], int]:
-    codes = {level: k for k, level in enumerate(levels)} | {None: len(levels) + 1}
-    only_texts = all(isinstance(level, str) for level in levels)
+def _reader(schema: Schema, k: int) -> Callable[[Any], float]:
+    """Return a function that reads a value of variable k: plain ones fast, others with checks."""
+    name, kind, n = schema.names[k], schema.kinds[k], len(schema.levels[k])
+    codes = {level: j for j, level in enumerate(schema.levels[k])} | {None: n + 1}
+    at, zoned = slice(k, k + 1), bool(schema.zoned) and schema.zoned[k]
+    own = Schema((name,), (kind,), schema.levels[at], schema.date_formats[at], (), schema.zoned[at])
 
-    def found(value: Any) -> int:
+    def checked(value: Any) -> float:
+        variables = score_rows([0.5], {name: [value]}, 2).variables
+        own.check_zones(variables)
+        found = float(own.align(variables)[0][0])
+        return n + 2 + int(found) if kind == "levels" and found < 0 else found
+
+    def level(value: Any) -> float:
         try:
             return codes[value]
         except (KeyError, TypeError):
-            if value.__class__ is str and value:
-                return len(levels)
-            variable = Variable.of([value], "v")
-        if variable.missing()[0]:
-            return len(levels) + 1
-        if only_texts and variable.kind != "levels" and not isinstance(value, str):
-            raise InputError(
-                f"v holds {value!r} where the calibrator was fitted on categories",
-                "convert it to the type that it had in fit",
-                argument="v",
-            )
-        return len(levels)
+            return n if value.__class__ is str and value else checked(value)
 
-    return found
+    def number(value: Any) -> float:
+        if kind == "numeric" and value.__class__ in (float, int):
+            return float(value)
+        if kind == "datetime" and value.__class__ is datetime and not value.tzinfo and not zoned:
+            return value.replace(tzinfo=UTC).timestamp()
+        return math.nan if value is None else checked(value)
 
-
-def _number(schema: Schema, value: Any, name: str, kind: str) -> float:
-    """Return a value of a variable as a number: seconds for dates, NaN where it is missing."""
-    if value is None:
-        return math.nan
-    if kind == "numeric" and value.__class__ is int:
-        return float(value)
-    k = schema.names.index(name)
-    if kind == "datetime" and value.__class__ is datetime:
-        zoned = value.tzinfo is not None
-        if not schema.zoned or zoned == schema.zoned[k]:
-            return (value if zoned else value.replace(tzinfo=UTC)).timestamp()
-    if kind == "datetime" and isinstance(value, str):
-        own = Schema((name,), ("datetime",), ((),), schema.date_formats[k : k + 1])
-        (seconds,) = own.align(score_rows([0.5], {name: [value]}, 2).variables)
-        return float(seconds[0])
-    variable = Variable.of([value], name)
-    if variable.kind != kind and not variable.missing()[0]:
-        wanted = "a date" if kind == "datetime" else "a number"
-        raise InputError(
-            f"variable {name!r} must be {wanted}, as in the fit; got {value!r}",
-            "convert it to the type that it had in fit",
-            argument="v",
-        )
-    schema.check_zones(tuple(variable if name == one else _ABSENT for one in schema.names))
-    return math.nan if variable.missing()[0] else float(variable.values[0])
+    return level if kind == "levels" else number
 
 
 def _explain(v: object, known: list[str]) -> None:
