@@ -330,7 +330,8 @@ class _Graph:
     def _curve(self, x: str, shape: Curve) -> str:
         low, high = (self._constant([[shape.knots[k]]]) for k in (0, -1))
         inside = self._node("Min", self._node("Max", x, low), high)
-        at = self._find(inside, shape.knots[1:-1])
+        # How many knots after the first are at or below it: the slope after the last one is 0.
+        at = self._find(inside, np.nextafter(shape.knots[1:], -np.inf))
         knot, height, slope = (
             self._rows(table.reshape(len(shape.knots), -1), at)
             for table in (shape.knots, shape.heights, shape.slopes)

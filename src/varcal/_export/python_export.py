@@ -17,7 +17,7 @@ import numpy as np
 
 from varcal._export.exported import TOLERANCE, Checked, Export, RandomRows, compare, heading
 from varcal._export.program import Program
-from varcal._export.scalars import Scalars, Tree
+from varcal._export.scalars import ARITHMETIC, Scalars, Tree
 from varcal._files.atomic import write_whole
 from varcal.calibrators.rows import score_rows
 from varcal.calibrators.schema import Schema
@@ -101,27 +101,13 @@ if __name__ == "__main__":
 '''
 
 #: Operations as expressions of their arguments; `{K}` is a table.
-_EXPRESSIONS = {
-    "add": "{0} + {1}",
-    "subtract": "{0} - {1}",
-    "multiply": "{0} * {1}",
-    "divide": "{0} / {1}",
-    "minimum": "min({0}, {1})",
-    "maximum": "max({0}, {1})",
-    "log": "log({0})",
-    "exp": "exp({0})",
-    "sqrt": "sqrt({0})",
-    "abs": "abs({0})",
-    "sigmoid": "_sigmoid({0})",
-    "less": "{0} < {1}",
-    "at_most": "{0} <= {1}",
-    "equal": "{0} == {1}",
-    "missing": "{0} != {0}",
-    "where": "{1} if {0} else {2}",
-    "element": "{K}[{0}]",
+_EXPRESSIONS = ARITHMETIC | {
+    "minimum": "min({}, {})", "maximum": "max({}, {})", "equal": "{} == {}", "log": "log({})",
+    "exp": "exp({})", "sqrt": "sqrt({})", "abs": "abs({})", "sigmoid": "_sigmoid({})",
+    "missing": "{0} != {0}", "where": "{1} if {0} else {2}", "element": "{K}[{0}]",
     "fraction": "({1} - {K}[{0}]) / ({K}[{0} + 1] - {K}[{0}])",
     "between": "{K}[{0}] + {1} * ({K}[{0} + 1] - {K}[{0}])",
-}
+}  # fmt: skip
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -28,12 +28,17 @@ from typing import Any
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import AnyArray, Bools, Floats
 from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
 
 #: A leaf, or the position of an argument, a cut, and what is left and right of it.
 Tree = float | tuple[int, float, Any, Any]
 
+#: Operations that Python and SQL write alike.
+ARITHMETIC = {
+    "add": "({} + {})", "subtract": "({} - {})", "multiply": "({} * {})", "divide": "({} / {})",
+    "less": "({} < {})", "at_most": "({} <= {})",
+}  # fmt: skip
 #: What changes nothing on the right side of an operation.
 _NEUTRAL = {"add": 0.0, "subtract": 0.0, "multiply": 1.0, "divide": 1.0}
 
@@ -121,19 +126,19 @@ class Scalars:
         inside = self._with("minimum", self._with("maximum", x, low), high)
         at = self._find(inside, knots, 1, len(knots) - 1)
         way = self._make("fraction", (at, inside), knots)
-        found = []
-        for column in columns:
-            with np.errstate(all="ignore"):
-                overflows = ~np.isfinite(np.diff(column) / np.diff(knots))
-            # Where a slope overflows, a curve keeps the height before.
-            own = self._with("multiply", way, self._element(at, 1.0 - overflows))
-            same = (column == column[0]).all()
-            found.append(
-                self._number(column[0])
-                if same
-                else self._make("between", (at, own), np.ascontiguousarray(column))
-            )
-        return found
+        with np.errstate(all="ignore"):
+            steep = ~np.isfinite(np.diff(columns) / np.diff(knots))
+        return [self._between(at, way, *each) for each in zip(columns, steep, strict=True)]
+
+    def _between(self, at: Step, way: Step, heights: Floats, steep: Bools) -> Step:
+        if (heights == heights[0]).all():
+            return self._number(heights[0])
+        if steep.any():  # where a slope overflows, the height before holds up to the next knot
+            zero, one = self._number(0.0), self._number(1.0)
+            jump = self._make("where", (self._make("at_most", (one, way)), one, zero))
+            is_steep = self._make("equal", (self._element(at, steep.astype(np.float64)), one))
+            way = self._make("where", (is_steep, jump, way))
+        return self._make("between", (at, way), np.ascontiguousarray(heights))
 
     def _weighted(self, cells: list[Step], weights: list[float]) -> Step:
         pairs = zip(cells, weights, strict=True)
@@ -147,16 +152,14 @@ class Scalars:
 
     def _with(self, op: str, *args: Step) -> Step:
         """Return an operation on numbers, unless it changes nothing or is constant."""
+        numbers = [_constant(arg) for arg in args]
         if op in ("minimum", "maximum", *_NEUTRAL):
-            (a, b), (left, right) = args, map(_constant, args)
-            if left is not None and right is not None:
-                return self._number(getattr(np, op)(left, right))
-            if op == "multiply" and 0 in (left, right):
+            if None not in numbers:
+                return self._number(getattr(np, op)(*numbers))
+            if op == "multiply" and 0.0 in numbers:
                 return self._number(0.0)
-            if right is not None and right == _NEUTRAL.get(op):
-                return a
-            if op in ("add", "multiply") and left == _NEUTRAL[op]:
-                return b
+            if numbers[1] is not None and numbers[1] == _NEUTRAL.get(op):
+                return args[0]
         return self._make(op, args)
 
 

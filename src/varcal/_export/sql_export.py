@@ -21,7 +21,7 @@ from varcal._arrays import Floats
 from varcal._export.dialects import DIALECTS, Dialect
 from varcal._export.exported import Checked, Export, RandomRows, compare, heading
 from varcal._export.program import Program
-from varcal._export.scalars import Scalars, Tree
+from varcal._export.scalars import ARITHMETIC, Scalars, Tree
 from varcal._files.atomic import write_whole
 from varcal._options import check_choice
 from varcal.calibrators.steps import Step, sorted_steps
@@ -38,22 +38,11 @@ NOTHING = 1e-15
 #: Branches of a CASE before its cuts are nested, and nested operations before they get a column.
 BRANCHES, DEEPEST = 8, 12
 
-_TEMPLATES = {
-    "add": "({} + {})",
-    "subtract": "({} - {})",
-    "multiply": "({} * {})",
-    "divide": "({} / {})",
-    "minimum": "LEAST({}, {})",
-    "maximum": "GREATEST({}, {})",
-    "log": "LN({})",
-    "sqrt": "SQRT({})",
-    "abs": "ABS({})",
-    "less": "({} < {})",
-    "at_most": "({} <= {})",
-    "equal": "({} = {})",
-    "missing": "({} IS NULL)",
+_TEMPLATES = ARITHMETIC | {
+    "minimum": "LEAST({}, {})", "maximum": "GREATEST({}, {})", "equal": "({} = {})",
+    "log": "LN({})", "sqrt": "SQRT({})", "abs": "ABS({})", "missing": "({} IS NULL)",
     "where": "CASE WHEN {} THEN {} ELSE {} END",
-}
+}  # fmt: skip
 #: Operations that name an argument more than once.
 _REPEATING = {"find", "top", "choose", "tree", "fraction", "between"}
 
@@ -361,36 +350,32 @@ class _Query:
             return exp.Literal(this=text.replace("\n", "\0"), is_string=False)
 
         def select(columns: dict[str, str], source: str) -> Any:
-            found = [
+            named = [
                 raw(name) if name == sql else exp.Alias(this=raw(sql), alias=raw(name))
                 for name, sql in columns.items()
             ]
-            return exp.Select(expressions=found).from_(exp.Table(this=raw(source)))
+            found = exp.Select(expressions=named)
+            return found.from_(exp.Table(this=raw(source))) if source else found
 
         arrays = {name: self.dialect.numbers(values) for name, values in self._arrays.values()}
-        shown = {self.dialect.identifier(name): value.sql for name, value in results.items()}
-        needed = {f"o{k}" for k in range(len(self.source.others))} | {"valid"}
+        selects, needed = [], {"valid", *(f"o{k}" for k in range(len(self.source.others)))}
         needed = needed.union(*(value.reads for value in results.values()))
-        query = select(shown, f"step_{len(self._layers)}")
-        selects = []
         for k, layer in reversed([*enumerate(self._layers)]):
             own = {name: value for name, value in layer.items() if name in needed}
-            carried = sorted(needed - own.keys())
             reads = frozenset().union(*(value.reads for value in own.values()))
+            carried = sorted(needed - own.keys())
             columns = {name: name for name in carried} | {n: v.sql for n, v in own.items()}
-            one = select(columns, f"step_{k}" if k else self.source.table)
-            if reads & arrays.keys():
-                one = one.join(exp.Table(this=raw("tables")), join_type="cross", copy=False)
-            selects.append((f"step_{k + 1}", one))
+            source = f"step_{k}" if k else self.source.table
+            source += " CROSS JOIN tables" if reads & arrays.keys() else ""
+            selects.append((f"step_{k + 1}", select(columns, source)))
             needed = {*carried, *(reads - arrays.keys())}
         if arrays:
-            one = exp.Select(
-                expressions=[exp.Alias(this=raw(sql), alias=raw(n)) for n, sql in arrays.items()]
-            )
-            selects.append(("tables", one))
+            selects.append(("tables", select(arrays, "")))
+        shown = {self.dialect.identifier(name): value.sql for name, value in results.items()}
+        query = select(shown, f"step_{len(self._layers)}")
         kept = self.dialect.name == "postgres" or None
-        for name, one in reversed(selects):
-            query = query.with_(name, as_=one, materialized=kept, copy=False)
+        for name, each in reversed(selects):
+            query = query.with_(name, as_=each, materialized=kept, copy=False)
         return str(query.sql(dialect=self.dialect.name, pretty=True)).replace("\0", "\n")
 
     # Operations.
