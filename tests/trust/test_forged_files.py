@@ -10,7 +10,6 @@ import tracemalloc
 from random import Random
 
 import numpy as np
-import pandas as pd
 import pytest
 
 import varcal as vc
@@ -214,11 +213,12 @@ def test_a_refusal_says_what_is_wrong(saved, name, place, value, said):
         vc.load(changed_file(saved[name], (place, value)))
 
 
-def test_kinds_are_told_apart(saved):
+def test_kinds_are_told_apart(saved, tmp_path):
     one = saved["monitor"]
     one.path.write_text(one.text)
+    (tmp_path / "rows.csv").write_text("p\n0.5\n0.4\n")
     with pytest.raises(InputError, match="is not a saved calibrator: it is a saved monitor"):
-        vc.apply(one.path, pd.DataFrame({"p": [0.5]}))
+        vc.apply(one.path, tmp_path / "rows.csv", tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize(
