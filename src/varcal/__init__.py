@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._audit.audit import audit as audit
     from varcal._audit.compare import compare as compare
     from varcal._audit.estimator import audit_estimator as audit_estimator
-    from varcal._files.load import load as load
+    from varcal._files.document import load as load
     from varcal._inference.power import rows_needed as rows_needed
     from varcal._measures.bin_table import bin_table as bin_table
     from varcal._measures.clinical import measures as measures
@@ -64,8 +64,8 @@ _HOME = {
     "ece": "_measures.metrics",
     "ece_scorer": "_measures.scorers",
     "estimate": "_measures.estimate",
-    "load": "_files.load",
     "measures": "_measures.clinical",
+    "load": "_files.document",
     "make_bins": "_sums.collect",
     "predictable_gap": "_search.predictable",
     "reliability": "_measures.reliability",

@@ -44,7 +44,7 @@ from varcal.exceptions import (
 
 if TYPE_CHECKING:
     from varcal._export.onnx_export import OnnxExport
-    from varcal._export.python_source import PythonExport
+    from varcal._export.python_export import PythonExport
     from varcal._export.sql_export import SqlExport
 
 
@@ -295,7 +295,7 @@ class Calibrator(BaseEstimator, ABC):
         >>> abs(score(0.83, {"age": 41}) - slow) < 1e-12
         True
         """
-        from varcal._export.scorer import scorer  # noqa: PLC0415
+        from varcal._export.python_export import scorer  # noqa: PLC0415
 
         return scorer(self)
 
@@ -312,7 +312,7 @@ class Calibrator(BaseEstimator, ABC):
         >>> exported.check().n_rows
         200
         """
-        from varcal._export.python_source import to_python  # noqa: PLC0415
+        from varcal._export.python_export import to_python  # noqa: PLC0415
 
         return to_python(self)
 
@@ -374,12 +374,13 @@ class Calibrator(BaseEstimator, ABC):
         >>> import varcal as vc
         >>> fitted = vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> exported = fitted.to_sql("duckdb", table="predictions", p="score", keep="id")
-        >>> print(exported.query.splitlines()[-1])
-        FROM step_4
+        >>> print(exported.query.splitlines()[1])
+        -- It gives what predict_proba gives, within 1e-8.
         """
         from varcal._export.sql_export import to_sql  # noqa: PLC0415
 
-        return to_sql(self, dialect, table=table, p=p, X=X, keep=keep, column=column)
+        options = {"table": table, "p": p, "X": X, "keep": keep, "column": column}
+        return to_sql(self, dialect, options)
 
     def _fit_rows(self, rows: CalibrationRows) -> Self:
         """Fit on rows that have been checked, as calibrators inside another one are."""
