@@ -8,7 +8,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from varcal.calibrators import BetaCalibrator, IsotonicCalibrator, TreeCalibrator
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.partition import Leaf, Split, grow, leaf_step, leaves
+from varcal.calibrators.tree import Leaf, Split
+from varcal.calibrators.tree import _grow as grow
+from varcal.calibrators.tree import _leaf_step as leaf_step
+from varcal.calibrators.tree import _leaves as leaves
 from varcal.exceptions import InputError, VarcalWarning
 
 
