@@ -70,7 +70,7 @@ class TemperatureCalibrator(_LogLinearCalibrator):
     ----------
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
-        min(½ · smallest positive p, 1 / 2n).
+        half of the smallest positive p.
 
     Attributes
     ----------
@@ -154,7 +154,7 @@ class VectorScalingCalibrator(_LogLinearCalibrator):
         λ.
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
-        min(½ · smallest positive p, 1 / 2n).
+        half of the smallest positive p.
 
     Attributes
     ----------
@@ -221,7 +221,7 @@ class DirichletCalibrator(_LogLinearCalibrator):
         are fixed at 0.
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
-        min(½ · smallest positive p, 1 / 2n).
+        half of the smallest positive p.
 
     Attributes
     ----------

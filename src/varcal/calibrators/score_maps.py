@@ -163,7 +163,7 @@ class PlattCalibrator(LogisticCalibrator):
         they keep the curve finite where the classes are perfectly separated.
     eps : float, optional
         How far scores are kept from 0 and 1 before the logit; None means the floor of all
-        calibrators by score, min(½ · smallest positive p, 1 / 2n).
+        calibrators by score, half of the smallest positive p.
 
     References
     ----------
@@ -242,7 +242,7 @@ class BetaCalibrator(LogisticCalibrator):
         λ of the penalty ½λ(a² + b²), scikit-learn's ``1 / C``.
     eps : float, optional
         How far scores are kept from 0 and 1 before the logarithms; None means the floor of all
-        calibrators by score, min(½ · smallest positive p, 1 / 2n). betacal has 2.2e-16.
+        calibrators by score, half of the smallest positive p. betacal has 2.2e-16.
     clip : {"all", "exact"}
         Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
 
@@ -452,7 +452,7 @@ class ScalingBinningCalibrator(LogisticCalibrator):
         λ of the penalty ½λα², scikit-learn's ``1 / C``.
     eps : float, optional
         How far scores are kept from 0 and 1 before the logit; None means the floor of all
-        calibrators by score, min(½ · smallest positive p, 1 / 2n).
+        calibrators by score, half of the smallest positive p.
 
     References
     ----------
