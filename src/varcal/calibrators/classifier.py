@@ -429,47 +429,37 @@ class ColumnChoice:
     @classmethod
     def of(cls, X: Any, variables: object) -> ColumnChoice:
         """Find the columns that `variables` names; None means all."""
-        if is_frame(X):
-            known = Table.of(X, "X").columns
-            positions = [_position(each, known) for each in _listed(variables, len(known))]
-            return cls(tuple(known[k] for k in positions), tuple(positions), True)
-        if _array(X).ndim < 2:
+        named = is_frame(X)
+        array = None if named else _array(X)
+        if array is not None and array.ndim < 2:
             raise InputError(
                 "X has no columns to take variables from", "pass them as variables= to fit"
             )
-        width = _array(X).shape[1]
-        wanted = _listed(variables, width)
+        known = (
+            Table.of(X, "X").columns
+            if array is None
+            else tuple(f"x{k}" for k in range(array.shape[1]))
+        )
+        wanted = _listed(variables, len(known))
         for each in wanted:
-            if isinstance(each, str):
+            if isinstance(each, str) and not named:
                 raise InputError(
                     f"variables names the column {each!r}, but X is a "
                     f"{type(X).__name__} without column names",
                     "an earlier step of the pipeline dropped them: keep them with "
                     'pipeline.set_output(transform="pandas"), number the column '
-                    f"(0 to {width - 1}), or pass it to fit as variables=",
+                    f"(0 to {len(known) - 1}), or pass it to fit as variables=",
                 )
-        positions = [_position(each, tuple(f"x{k}" for k in range(width))) for each in wanted]
-        return cls(tuple(f"x{k}" for k in positions), tuple(positions), False)
+        chosen = [_position(each, known) for each in wanted]
+        return cls(tuple(known[k] for k in chosen), tuple(chosen), named)
 
     def columns(self, X: Any) -> dict[str, Any]:
         """Return the variables of X, by name."""
-        if is_frame(X):
-            table = Table.of(X, "X")
-            if not self.named:
-                self._check_width(len(table.columns))
-            names = self.names if self.named else [table.columns[k] for k in self.positions]
-            return {
-                own: table.column(name, "X") for own, name in zip(self.names, names, strict=True)
-            }
-        array = _array(X)
-        self._check_width(array.shape[1] if array.ndim > 1 else 0)
-        if _is_sparse(array):
-            array = array.tocsc()[:, list(self.positions)].toarray()
-            return {name: array[:, k] for k, name in enumerate(self.names)}
-        return {name: array[:, k] for name, k in zip(self.names, self.positions, strict=True)}
-
-    def _check_width(self, width: int) -> None:
-        """Refuse X with fewer columns than the last of the variables needs."""
+        table = Table.of(X, "X") if is_frame(X) else None
+        if table is not None and self.named:
+            return {name: table.column(name, "X") for name in self.names}
+        array: Any = _array(X) if table is None else None
+        width = len(table.columns) if table is not None else (*array.shape, 0)[1]
         last = max(self.positions, default=-1)
         if last >= width:
             raise InputError(
@@ -478,6 +468,18 @@ class ColumnChoice:
                 "give the columns that fit was given, in the same order",
                 argument="X",
             )
+        if table is not None:
+            taken = [table.column(table.columns[k], "X") for k in self.positions]
+        elif hasattr(array, "tocsc"):
+            taken = [*array.tocsc()[:, list(self.positions)].toarray().T]
+        else:
+            taken = [array[:, k] for k in self.positions]
+        return dict(zip(self.names, taken, strict=True))
+
+
+def _array(X: Any) -> Any:
+    """Return X as an array, unless it is sparse."""
+    return X if hasattr(X, "tocsc") else np.asarray(X)
 
 
 def _listed(variables: object, width: int) -> list[object]:
@@ -485,11 +487,12 @@ def _listed(variables: object, width: int) -> list[object]:
         return list(range(width))
     if isinstance(variables, str | int | np.integer):
         return [variables]
-    listed = isinstance(variables, Sequence) or (
-        isinstance(variables, np.ndarray) and variables.ndim == 1
+    one_axis = isinstance(variables, np.ndarray) and variables.ndim == 1
+    listed = (
+        list(cast("list[object]", variables)) if isinstance(variables, Sequence) or one_axis else []
     )
-    if listed and 0 < len(cast("list[object]", variables)) <= width:
-        return list(cast("list[object]", variables))
+    if 0 < len(listed) <= width:
+        return listed
     raise InputError(
         f"variables must be a name, a number or a list of them; got {shown(variables)}",
         f"None means all {width} columns of X",
@@ -502,23 +505,14 @@ def _position(wanted: object, known: tuple[str, ...]) -> int:
         if wanted not in known:
             raise InputError.no_column(wanted, known, "variables")
         return known.index(wanted)
-    if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool):
-        if not -len(known) <= wanted < len(known):
-            raise InputError(
-                f"variables asks for column {wanted}, but X has {len(known)}",
-                f"columns are numbered from 0 to {len(known) - 1}",
-            )
-        return int(wanted) % len(known)
-    raise InputError(f"variables holds {wanted!r}", "use names or numbers of columns")
-
-
-def _array(X: Any) -> Any:
-    return X if _is_sparse(X) else np.asarray(X)
-
-
-def _is_sparse(X: Any) -> bool:
-    """Tell whether X is sparse, without loading scipy."""
-    return hasattr(X, "tocsc")
+    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer):
+        raise InputError(f"variables holds {wanted!r}", "use names or numbers of columns")
+    if not -len(known) <= wanted < len(known):
+        raise InputError(
+            f"variables asks for column {wanted}, but X has {len(known)}",
+            f"columns are numbered from 0 to {len(known) - 1}",
+        )
+    return int(wanted) % len(known)
 
 
 @dataclass(frozen=True, eq=False)

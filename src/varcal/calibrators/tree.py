@@ -175,10 +175,9 @@ class TreeCalibrator(Calibrator):
         self.separated_ = any(each.separated_ for each in self.leaves_)
 
     def _fit_leaf(self, rows: CalibrationRows, inside: Bools) -> Calibrator:
-        from sklearn.base import clone  # noqa: PLC0415  only a fit needs it
-
         default = BetaCalibrator() if rows.n_classes == 2 else DirichletCalibrator()
-        inner: Calibrator = default if self.calibrator is None else clone(self.calibrator)
+        given = default if self.calibrator is None else self.calibrator
+        inner = type(given)(**given.get_params(deep=False))
         if inside.all():
             return inner._fit_rows(rows)
         if self.borrow > 0:
