@@ -55,9 +55,10 @@ class OneVsRestCalibrator(Calibrator):
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> Any:
         """Fit one map on rows with both outcomes."""
 
-    @abstractmethod
     def _map_steps(self, fitted: Any, score: Step) -> tuple[Step, Step]:
         """Return the steps of a map to the probabilities of "no" and "yes"."""
+        q = fitted.step(score)
+        return 1.0 - q, q
 
     def _mapped(self, fitted: Any, score: Step) -> tuple[Step, Step]:
         return (1.0 - score, score) if fitted is None else self._map_steps(fitted, score)
@@ -72,7 +73,7 @@ class OneVsRestCalibrator(Calibrator):
         return steps.items(kept / steps.total(kept))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        rows = [{} if each is None else self._table_row(each) for each in self.maps_]
+        rows = [{} if each is None else _table_row(each) for each in self.maps_]
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = [
             {"class": str(label)} | {name: row.get(name) for name in names}
@@ -84,13 +85,20 @@ class OneVsRestCalibrator(Calibrator):
         """Return the class of each map."""
         return self.classes_[1:] if len(self.maps_) == 1 else self.classes_
 
-    def _table_row(self, fitted: Any) -> dict[str, Any]:
-        """Return the parameters of a map, as a row of the description's table."""
-        return asdict(fitted)
-
     @abstractmethod
     def _sentence(self) -> str:
         """Describe the map in words."""
+
+
+def _table_row(fitted: Any) -> dict[str, Any]:
+    """Return the parameters of a map, or the size and the range of one that holds arrays."""
+    if isinstance(fitted, IsotonicMap):
+        name, values = "knots", fitted.heights
+    elif isinstance(fitted, BinMap):
+        name, values = "bins", fitted.values
+    else:
+        return asdict(fitted)
+    return {name: values.size, "lowest": float(values.min()), "highest": float(values.max())}
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -307,6 +315,10 @@ class IsotonicMap:
     knots: Floats
     heights: Floats
 
+    def step(self, score: Step) -> Step:
+        """Return the step to the height at a score."""
+        return steps.curve(score, self.knots, self.heights)
+
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class IsotonicCalibrator(OneVsRestCalibrator):
@@ -342,14 +354,6 @@ class IsotonicCalibrator(OneVsRestCalibrator):
         knots, heights = (np.asarray(x, np.float64) for x in (fit.X_thresholds_, fit.y_thresholds_))
         return IsotonicMap(knots, heights)
 
-    def _map_steps(self, fitted: IsotonicMap, score: Step) -> tuple[Step, Step]:
-        q = steps.curve(score, fitted.knots, fitted.heights)
-        return 1.0 - q, q
-
-    def _table_row(self, fitted: IsotonicMap) -> dict[str, Any]:
-        lowest, highest = float(fitted.heights[0]), float(fitted.heights[-1])
-        return {"knots": fitted.knots.size, "lowest": lowest, "highest": highest}
-
     def _sentence(self) -> str:
         ends = {float(each.heights[k]) for each in self.maps_ if each is not None for k in (0, -1)}
         words = "A non-decreasing curve of straight lines between knots."
@@ -368,15 +372,9 @@ class BinMap:
     cuts: Floats
     values: Floats
 
-    def steps(self, score: Step) -> tuple[Step, Step]:
-        """Return the steps to the probabilities of "no" and "yes"."""
-        q = steps.take(steps.find(score, self.cuts), self.values)
-        return 1.0 - q, q
-
-    def table_row(self) -> dict[str, Any]:
-        """Return the number of bins and the range of values."""
-        lowest, highest = float(self.values.min()), float(self.values.max())
-        return {"bins": self.values.size, "lowest": lowest, "highest": highest}
+    def step(self, score: Step) -> Step:
+        """Return the step to the value of the bin of a score."""
+        return steps.take(steps.find(score, self.cuts), self.values)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -420,12 +418,6 @@ class HistogramCalibrator(OneVsRestCalibrator):
         else:
             edges = _chunk_edges(score, weight, self.n_bins)
         return BinMap(edges[:-1], _bin_means(edges, score, hit, weight))
-
-    def _map_steps(self, fitted: BinMap, score: Step) -> tuple[Step, Step]:
-        return fitted.steps(score)
-
-    def _table_row(self, fitted: BinMap) -> dict[str, Any]:
-        return fitted.table_row()
 
     def _sentence(self) -> str:
         return "Steps: the hit rate of each bin of the score."
@@ -502,16 +494,10 @@ class ScalingBinningCalibrator(LogisticCalibrator):
         cuts = expit((np.log(inner) - np.log1p(-inner) - intercept) / slope) if slope else inner
         return BinMap(cuts, values) if slope >= 0 else BinMap(cuts[::-1], values[::-1])
 
-    def _map_steps(self, fitted: BinMap, score: Step) -> tuple[Step, Step]:
-        return fitted.steps(score)
-
     def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         if self.normalize:
             return super()._steps(scores)
         return tuple(self._mapped(*pair)[1] for pair in zip(self.maps_, scores, strict=True))
-
-    def _table_row(self, fitted: BinMap) -> dict[str, Any]:
-        return fitted.table_row()
 
     def _sentence(self) -> str:
         return "Steps on a Platt curve: its mean in each bin."
