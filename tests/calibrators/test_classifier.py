@@ -124,6 +124,11 @@ def test_missing_features_of_the_estimator_are_reported():
         VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y, sample_weight=np.ones(200))
     with pytest.raises(InputError, match="calibrator must be a calibrator of varcal"):
         VariableCalibratedClassifier(LogisticRegression(), calibrator="beta").fit(X, y)
+    with pytest.raises(InputError, match=r"got 'prefit'\nhint: .*FrozenEstimator\(model\)"):
+        VariableCalibratedClassifier(LogisticRegression(), cv="prefit").fit(X, y)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    with pytest.raises(InputError, match="none of the estimator's classes"):
+        VariableCalibratedClassifier(frozen).fit(X, np.where(np.arange(200) == 9, "maybe", y))
     rare = np.where(np.arange(200) < 3, "rare", y)
     with pytest.raises(InputError, match="3 rows of the class 'rare', fewer than the 5 folds"):
         VariableCalibratedClassifier(LogisticRegression(), cv=5).fit(X, rare)

@@ -84,6 +84,22 @@ def test_few_missing_values_go_to_the_larger_branch():
     assert (plain.predict_proba([0.3], [np.nan]) == plain.predict_proba([0.3], [0.1])).all()
 
 
+def test_categories_are_split_by_their_outcome_not_their_name():
+    rng, p = sample()
+    v = rng.choice(["b", "a", "d", "c"], 1500)
+    y = rng.random(1500) < expit(logit(p) + np.where(np.isin(v, ["a", "d"]), 1.5, -1.0))
+    fit = TreeCalibrator(max_depth=1).fit(p, y, {"grade": v})
+    named = {
+        tuple(fit.schema_.levels[0][k] for k in side)
+        for side in (fit.tree_.left_levels, fit.tree_.right_levels)
+    }
+    assert named == {("a", "d"), ("b", "c")}
+    q = logit(fit.predict_proba([0.5] * 3, {"grade": ["a", "c", "never seen"]})[:, 1])
+    assert q[:2] == pytest.approx([1.5, -1.0], abs=0.3)
+    assert np.isfinite(q[2])
+    assert "grade in {a, d}" in str(fit.describe())
+
+
 def test_frames_of_any_library_give_the_same_tree(make_frame):
     rng, p = sample()
     age, income = rng.integers(18, 90, 1500), rng.lognormal(size=1500)
