@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 import varcal as vc
-from varcal.calibrators.margins import sigmoid_of_margins
+from varcal.calibrators.cross_fitting import sigmoid_of_margins
 from varcal.exceptions import InputError
 
 

@@ -10,7 +10,7 @@ import varcal as vc
 from varcal._audit import ladder as module
 from varcal._audit.ladder import RUNGS, Ladder
 from varcal._input.predictions import Predictions
-from varcal.calibrators import held_out
+from varcal.calibrators import calibrator as held_out
 
 
 def rows(n, truth, seed=0, rate=-0.8):

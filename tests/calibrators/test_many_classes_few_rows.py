@@ -9,7 +9,7 @@ from sklearn.linear_model import LogisticRegression
 
 from varcal import VariableCalibrator, ece
 from varcal.calibrators import TemperatureCalibrator
-from varcal.calibrators.softmax import softmax
+from varcal.calibrators.regression import softmax
 
 
 def noisy_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

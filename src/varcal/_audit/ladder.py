@@ -442,7 +442,7 @@ def _held_out(
     With two classes none is nearer to 0 or 1 than `FLOOR` outcomes in all rows that were learned
     from, unless it was before: a curve of few events may say exactly 0.
     """
-    from varcal.calibrators.held_out import calibrate_held_out  # noqa: PLC0415
+    from varcal.calibrators.calibrator import calibrate_held_out  # noqa: PLC0415
 
     kept = replace(rows, variables=tuple(one for one in rows.variables if one.name in read))
     made = np.array(rows.p, dtype=np.float64)

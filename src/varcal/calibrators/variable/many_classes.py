@@ -25,7 +25,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.softmax import softmax
+from varcal.calibrators.regression import softmax
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable import dependence
 from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened

@@ -1,14 +1,18 @@
-"""The tree over V: cuts as in scikit-learn, missing values, categories, small leaves."""
+"""The paper's calibrators along V: a tree with calibrators in its leaves, and added terms."""
 
 import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from varcal.calibrators import BetaCalibrator, IsotonicCalibrator, TreeCalibrator
-from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.partition import Leaf, Split, grow, leaf_step, leaves
+from varcal.calibrators import (
+    AugmentedCalibrator,
+    BetaCalibrator,
+    TreeCalibrator,
+)
+from varcal.calibrators.tree import Leaf, Split
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -20,45 +24,32 @@ def cuts(node):
 
 @pytest.mark.parametrize("n_classes", [2, 5])
 @pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("seed", range(2))
-def test_cuts_are_those_of_scikit_learn(n_classes, weighted, seed):
-    rng = np.random.default_rng(seed)
+def test_cuts_are_those_of_scikit_learn(n_classes, weighted):
+    rng = np.random.default_rng(n_classes)
     X = rng.normal(size=(700, 4)).round(2)
     y = np.clip(np.floor(X @ [1, 0.5, 0, -1] + rng.normal(size=700) + n_classes / 2), 0, None)
     y = np.minimum(y.astype(int), n_classes - 1)
     weight = rng.uniform(0.2, 3, 700) if weighted else None
     peer = DecisionTreeClassifier(max_depth=3, min_weight_fraction_leaf=0.05, random_state=0)
     peer.fit(X, y, sample_weight=weight)
-    total = 700 if weight is None else weight.sum()
-    ours = grow(list(X.T), y, weight, n_classes, max_depth=3, min_weight=0.05 * total)
-    tree = peer.tree_
-    inner = tree.children_left >= 0
-    theirs = sorted(zip(tree.feature[inner], tree.threshold[inner], strict=True))
-    found = sorted(cuts(ours))
+    p = rng.dirichlet(np.ones(n_classes), 700)
+    ours = TreeCalibrator(min_leaf=0.05).fit(p, y, X, sample_weight=weight)
+    inner = peer.tree_.children_left >= 0
+    theirs = sorted(zip(peer.tree_.feature[inner], peer.tree_.threshold[inner], strict=True))
+    found = sorted(cuts(ours.tree_))
     assert [k for k, _ in found] == [k for k, _ in theirs]
     assert [t for _, t in found] == pytest.approx([t for _, t in theirs], abs=1e-6)
-    same = peer.apply(X)
-    found = leaf_of(ours, list(X.T))
-    assert len(set(zip(found, same, strict=True))) == len(set(same))
 
 
-def leaf_of(node, columns):
-    return evaluate([leaf_step(node)], np.empty((len(columns[0]), 2)), columns, [0])[:, 0]
-
-
-def test_thresholds_keep_double_precision():
-    base = 1.7e18
-    v = base + 1024.0 * np.arange(200)
-    y = (np.arange(200) >= 120).astype(int)
-    node = grow([v], y, None, 2, max_depth=1, min_weight=1)
-    assert v[119] < node.threshold <= v[120]
-
-
-def test_infinite_values_are_assigned_to_a_branch():
-    v = np.r_[np.full(20, -np.inf), np.zeros(20), np.full(20, np.inf)]
-    y = np.repeat([0, 1, 0], 20)
-    node = grow([v], y, None, 2, max_depth=2, min_weight=1)
-    assert len(set(leaf_of(node, [v]))) == 3
+def test_thresholds_keep_double_precision_and_infinite_values_a_branch():
+    _, p = sample(200)
+    v = 1.7e18 + 1024.0 * np.arange(200)
+    fit = TreeCalibrator(max_depth=1).fit(p, np.arange(200) >= 120, v)
+    assert v[119] < fit.tree_.threshold <= v[120]
+    v = np.repeat([-np.inf, 0.0, np.inf], [60, 80, 60])
+    fit = TreeCalibrator(max_depth=2, borrow=1).fit(p, v == 0, v)
+    low, middle, high = fit.predict_proba([0.5] * 3, [-np.inf, 0, np.inf])[:, 1]
+    assert max(low, high) < 0.2 and middle > 0.8
 
 
 def sample(n=1500, seed=0):
@@ -109,16 +100,6 @@ def test_categories_are_split_by_their_outcome_not_their_name():
     assert "grade in {a, d}" in str(fit.describe())
 
 
-def test_categories_of_many_classes_are_split_too():
-    rng = np.random.default_rng(0)
-    v = rng.choice(list("abcdef"), 900)
-    truth = np.where(np.isin(v, list("ace")), 0, rng.integers(1, 3, 900))
-    p = np.full((900, 3), 1 / 3)
-    fit = TreeCalibrator(max_depth=1).fit(p, truth, v)
-    q = fit.predict_proba(p[:2], ["a", "b"])
-    assert q[0, 0] > 0.9 and q[1, 0] < 0.1
-
-
 def test_frames_of_any_library_give_the_same_tree(make_frame):
     rng, p = sample()
     age, income = rng.integers(18, 90, 1500), rng.lognormal(size=1500)
@@ -128,25 +109,6 @@ def test_frames_of_any_library_give_the_same_tree(make_frame):
     fit = TreeCalibrator().fit(p, y, make_frame({"age": age, "income": income}))
     swapped = make_frame({"income": income, "extra": age, "age": age})
     assert (fit.predict_proba(p, swapped) == expected).all()
-
-
-def test_arrays_and_frames_can_be_mixed_by_position():
-    rng, p = sample(300)
-    frame = pd.DataFrame({"a": rng.normal(size=300), "b": rng.normal(size=300)})
-    y = rng.random(300) < p
-    fit = TreeCalibrator().fit(p, y, frame)
-    assert (fit.predict_proba(p, frame) == fit.predict_proba(p, frame.to_numpy())).all()
-
-
-def test_dates_are_variables():
-    rng, p = sample(600)
-    day = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(np.arange(600), unit="D"))
-    y = rng.random(600) < expit(logit(p) + np.where(np.arange(600) > 300, 2, -1))
-    fit = TreeCalibrator(max_depth=1).fit(p, y, day)
-    q = fit.predict_proba([0.5, 0.5], pd.Series(pd.to_datetime(["2024-03-01", "2025-06-01"])))
-    assert logit(q[:, 1]) == pytest.approx([-1, 2], abs=0.5)
-    with pytest.raises(InputError, match="holds numbers, but the calibrator was fitted on dates"):
-        fit.predict_proba([0.5], [7.0])
 
 
 def test_variables_must_be_those_of_the_fit():
@@ -181,29 +143,6 @@ def test_leaves_of_one_class_borrow_from_all_rows():
     assert bare.predict_proba([0.1], [1]) == pytest.approx(whole, abs=1e-12)
 
 
-def test_borrowing_ranges_from_the_leaf_to_all_rows():
-    rng, p = sample()
-    v = rng.normal(size=1500)
-    y = rng.random(1500) < expit(logit(p) + np.where(v > 0, 1, -1))
-    whole = BetaCalibrator().fit(p, y).predict_proba(p)
-    gaps = []
-    for borrow in (0, 20, 1000, 1e9):
-        q = TreeCalibrator(max_depth=1, borrow=borrow).fit(p, y, v).predict_proba(p, v)
-        gaps.append(np.abs(q - whole).max())
-    assert gaps == sorted(gaps, reverse=True)
-    assert gaps[-1] < 1e-6
-
-
-def test_any_score_based_calibrator_can_be_used_in_leaves():
-    rng, p = sample()
-    v = rng.normal(size=1500)
-    y = rng.random(1500) < expit(logit(p) + (v > 0))
-    fit = TreeCalibrator(IsotonicCalibrator(), max_depth=1, borrow=0).fit(p, y, v)
-    cut = fit.tree_.threshold
-    expected = IsotonicCalibrator().fit(p[v >= cut], y[v >= cut]).predict_proba(p[v >= cut])
-    assert (fit.predict_proba(p[v >= cut], v[v >= cut]) == expected).all()
-
-
 def test_description_gives_ranges_and_counts():
     rng, p = sample()
     age = rng.uniform(20, 80, 1500)
@@ -216,17 +155,77 @@ def test_description_gives_ranges_and_counts():
     assert frame["where"].iloc[-1].startswith("age ≥ ")
     assert any(" ≤ age < " in where for where in frame["where"])
     assert "A tree on age with" in fit.describe().words
-    assert [leaf.n for leaf, _ in leaves(fit.tree_)] == frame["n"].tolist()
 
 
-def test_the_tree_repairs_what_depends_on_v():
+def tilted(n=1500, seed=0):
+    rng = np.random.default_rng(seed)
+    p, v = rng.uniform(0.02, 0.98, n), rng.normal(50, 12, n)
+    y = rng.random(n) < expit(logit(p) + 0.05 * (v - 50))
+    return rng, p, v, y
+
+
+def test_equals_scikit_learn_on_the_same_terms():
+    _, p, v, y = tilted()
+    X = np.column_stack([np.log(p), -np.log1p(-p), v / 100, (v / 100) ** 2])
+    peer = LogisticRegression(C=1, tol=1e-13, max_iter=1000, solver="newton-cholesky").fit(X, y)
+    fit = AugmentedCalibrator.paper().fit(p, y, v / 100)
+    assert fit.maps_[0].coef == pytest.approx(peer.coef_[0], abs=1e-7)
+    assert fit.predict_proba(p, v / 100) == pytest.approx(peer.predict_proba(X), abs=1e-8)
+
+
+@pytest.mark.parametrize("score", ["beta", "logistic"])
+@pytest.mark.parametrize("degree", [1, 2, 3])
+def test_the_unit_of_v_does_not_matter(score, degree):
+    _, p, v, y = tilted()
+    one = AugmentedCalibrator(score=score, degree=degree).fit(p, y, v)
+    other = AugmentedCalibrator(score=score, degree=degree).fit(p, y, 1e6 * v - 3e8)
+    q = other.predict_proba(p, 1e6 * v - 3e8)
+    assert q == pytest.approx(one.predict_proba(p, v), abs=1e-7)
+
+
+def test_values_beyond_the_range_count_as_its_ends():
+    _, p, v, y = tilted()
+    fit = AugmentedCalibrator(degree=3).fit(p, y, v)
+    far = fit.predict_proba([0.3] * 4, [v.min(), -1e9, -np.inf, v.min() - 1])
+    assert far == pytest.approx(far[[0] * 4], abs=0)
+    far = fit.predict_proba([0.3] * 3, [v.max(), 1e300, np.inf])
+    assert far == pytest.approx(far[[0] * 3], abs=0)
+
+
+def test_several_variables_and_many_classes():
     rng = np.random.default_rng(0)
-    n = 40_000
-    v, p = rng.uniform(size=n), rng.uniform(0.05, 0.95, n)
-    truth = expit(logit(p) + np.where(v < 0.5, 1.0, -1.0))
-    y = rng.random(n) < truth
-    half = n // 2
-    fit = TreeCalibrator().fit(p[:half], y[:half], v[:half])
-    q = fit.predict_proba(p[half:], v[half:])[:, 1]
-    beta = BetaCalibrator().fit(p[:half], y[:half]).predict_proba(p[half:])[:, 1]
-    assert np.abs(q - truth[half:]).mean() < 0.02 < 0.1 < np.abs(beta - truth[half:]).mean()
+    n = 4000
+    p = rng.dirichlet([1, 1, 1], n)
+    v = rng.normal(size=(n, 2))
+    truth = p * np.exp(np.column_stack([v[:, 0], np.zeros(n), -v[:, 1]]))
+    truth /= truth.sum(axis=1, keepdims=True)
+    y = (rng.random((n, 1)) > truth.cumsum(axis=1)).sum(axis=1)
+    fit = AugmentedCalibrator().fit(p[::2], y[::2], v[::2])
+    q = fit.predict_proba(p[1::2], v[1::2])
+    assert np.abs(q - truth[1::2]).mean() < 0.04 < np.abs(p - truth).mean()
+    assert q.sum(axis=1) == pytest.approx(1)
+    assert len(fit.describe().to_frame()) == 3 * (2 + 4 + 1)
+
+
+def test_the_score_never_counts_against_itself():
+    rng = np.random.default_rng(1)
+    p, v = rng.uniform(0.05, 0.95, 500), rng.normal(size=500)
+    y = rng.random(500) < expit(-logit(p) + v)
+    fit = AugmentedCalibrator().fit(p, y, v)
+    assert (fit.maps_[0].coef[:2] == 0).all()
+    free = AugmentedCalibrator(nonnegative=False).fit(p, y, v)
+    assert (free.maps_[0].coef[:2] < 0).all()
+
+
+def test_an_unseen_category_adds_nothing_and_is_not_missing():
+    rng = np.random.default_rng(0)
+    p = rng.uniform(0.1, 0.9, 3_000)
+    kind = np.array(["a", "b", None], dtype=object)[rng.integers(0, 3, 3_000)]
+    y = rng.random(3_000) < np.clip(p + 0.3 * np.equal(kind, None), 0, 1)
+    fit = AugmentedCalibrator(score="logistic").fit(p, y, {"kind": kind})
+    a, b, missing, unseen = fit.predict_proba([0.5] * 4, {"kind": ["a", "b", None, "c"]})[:, 1]
+    names = list(fit.describe().to_frame()["term"])
+    shown = dict(zip(names, fit.maps_[0].coef, strict=False))
+    # The logit of ½ is 0: what is left is the intercept.
+    assert unseen == pytest.approx(1 / (1 + np.exp(-fit.maps_[0].intercept)), abs=1e-12)
+    assert shown["kind missing"] > 0.5 and missing > unseen + 0.1 and a != b
