@@ -192,24 +192,26 @@ def _joined(found: list[Bands], possible: list[Jumps]) -> Bands:
     if len(found) == 1:
         return first
     trust = np.array([one.trust for one in possible])[:, None]
+    # A jump that is only possible widens the simultaneous band: most places are far from it.
+    moved = np.array([len(one.jumps) == len(possible[0].jumps) for one in possible])
 
     def stacked(name: str) -> Floats:
         return np.array([getattr(one, name) for one in found])
 
     def widened(name: str) -> Floats:
         apart = np.abs(stacked(name) - getattr(first, name)) / first.pointwise_critical
-        out: Floats = np.max(apart + trust * stacked(f"{name}_se"), axis=0)
+        out: Floats = apart + trust * stacked(f"{name}_se")
         return out
 
     gap, gap_se, inside = stacked("gap"), widened("gap"), first.searched
     low = np.min(gap - trust * (gap - stacked("low")), axis=0)
     high = np.max(gap + trust * (stacked("high") - gap), axis=0)
-    largest = np.abs(first.gap) + first.pointwise_critical * gap_se
+    largest = np.abs(first.gap) + first.pointwise_critical * gap_se.max(axis=0)
     return replace(
         first,
-        error_se=widened("error"),
-        predicted_error_se=widened("predicted_error"),
-        gap_se=gap_se,
+        error_se=widened("error")[moved].max(axis=0),
+        predicted_error_se=widened("predicted_error")[moved].max(axis=0),
+        gap_se=gap_se[moved].max(axis=0),
         low=low,
         high=high,
         candidates=stacked("candidates").max(axis=0) > 0,

@@ -89,7 +89,7 @@ def possible_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> list[
         found = [
             Jumps((*certain, Jump(int(j), reach)), int(of_cell[j]), min(better / LIKELY, 1.0))
             for reach, score, of_cell in zip(RAMPS, lowest, spans, strict=True)
-            for j in _spread(np.flatnonzero(score <= within))
+            for j in _places(score, within, best.cell)
         ]
         # A ramp may be the steep part of a smooth curve.
         if better <= CERTAIN or best.reach:
@@ -105,11 +105,16 @@ def possible_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> list[
     return [Jumps(certain, span), *others]
 
 
-def _spread(places: Ints) -> Ints:
-    """Return some of many places, the first and the last among them."""
-    if len(places) <= MOST_PLACES:
-        return places
-    return places[np.linspace(0, len(places) - 1, MOST_PLACES).astype(int)]
+def _places(score: Floats, within: float, best: int) -> Ints:
+    """Return some of the places that fit well, the first and the last among them.
+
+    A jump may lie inside a cell, so that the next cells are possible however well they fit.
+    """
+    places = np.flatnonzero(score <= within)
+    if len(places) > MOST_PLACES:
+        places = places[np.linspace(0, len(places) - 1, MOST_PLACES).astype(int)]
+    beside = best + np.arange(-1, 2)
+    return np.union1d(places, beside[score[beside] < score.max()]) if len(places) else places
 
 
 def _gains(rest: Floats, y: Floats, weight: Floats) -> Floats:
