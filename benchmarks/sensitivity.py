@@ -184,35 +184,35 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "test of cells": ("_audit.judge:SHARED", "_inference.quadratic_forms:MODEL_ROWS"),
     "sparse outcomes": (
         "_inference.calibration_test:SPARSE,SPARSE_EVENTS",
-        "_inference.normal_scores:LEAST_EVENTS,DENSE_EVENTS",
+        "_inference.quadratic_forms:LEAST_EVENTS,DENSE_EVENTS",
     ),
     "interval": (
         "_inference.calibration_test:WITHIN",
-        "_inference.finer_cells:CELLS_PER_ROOT",
-        "_inference.debias:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
+        "_inference.error_sums:CELLS_PER_ROOT",
+        "_inference.measured:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
         "_inference.gap_law:NEVER_FOLDS",
         "_sums.stats:PRIOR_ROWS",
     ),
     "uneven": (
-        "_inference.debias:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
+        "_inference.measured:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
         "_inference.gap_law:MEHLER_TERMS",
         "_inference.quadratic_forms:LEAST_MODEL,MODEL_ROWS",
         "_sums.stats:PRIOR_ROWS",
     ),
-    "detectable error": ("_inference.power:PART_OF_LEVEL",),
-    "clusters": ("_inference.cluster_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
+    "detectable error": ("_inference.calibration_test:PART_OF_LEVEL",),
+    "clusters": ("_inference.calibration_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
     "comparison": ("_audit.compare:N_PARTS",),
     "verdict": ("_audit.judge:FEW_ROWS,TOO_COARSE",),
     "fine cells": ("_sums.question:N_FINE",),
     "band": (
         "_inference.bands:MOST_CELLS,HALF_SPANS,WIDEST,NARROWEST_WINDOW,WIDEST_WINDOW",
         "_inference.bands:SPAN_DEGREE,BAND_DEGREE,NARROWER_BY",
-        "_inference.variance:PRIOR_ROWS",
+        "_inference.bands:PRIOR_ROWS",
     ),
     "band over few values": (
         "_inference.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
         "_sums.curve_cells:EVEN_COUNTS",
-        "_inference.variance:PRIOR_ROWS,LEAST_FREEDOM",
+        "_inference.bands:PRIOR_ROWS,LEAST_FREEDOM",
     ),
 }
 #: Modules that import a constant by its name, which changes with it.

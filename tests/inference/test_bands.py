@@ -8,9 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varcal._inference import bands as _bands
-from varcal._inference.bands import curve_bands, level_bands
-from varcal._inference.critical import path_length, simultaneous_critical
-from varcal._inference.density import density
+from varcal._inference.bands import curve_bands, level_bands, path_length, simultaneous_critical
+from varcal._measures.curve import density
 from varcal._sums.curve_cells import Cells
 
 

@@ -5,7 +5,7 @@ import pytest
 import statsmodels.api as sm
 
 from varcal._inference.calibration_test import calibration_test
-from varcal._inference.cell_law import cell_law, part_of
+from varcal._inference.gap_law import cell_law, part_of
 from varcal._inference.measured import LawErrors
 from varcal._input.events import claim_of
 from varcal._input.predictions import Predictions

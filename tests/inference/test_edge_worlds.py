@@ -9,7 +9,7 @@ from scipy.stats import binom, norm
 
 import varcal as vc
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.normal_scores import normal_sums
+from varcal._inference.quadratic_forms import normal_sums
 
 FOLDER = Path(__file__).parents[2] / "benchmarks"
 

@@ -6,7 +6,7 @@ from scipy.special import expit
 
 import varcal as vc
 from varcal._inference.bands import curve_bands
-from varcal._inference.local_polynomial import smoother_weights
+from varcal._inference.smoothers import smoother_weights
 from varcal._sums.curve_cells import Cells
 
 

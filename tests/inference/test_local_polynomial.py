@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from varcal._inference.local_polynomial import nearest_bandwidth, smoother_weights
+from varcal._inference.smoothers import nearest_bandwidth, smoother_weights
 
 
 def sample(kind: str, n: int, seed: int = 0):

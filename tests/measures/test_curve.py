@@ -6,7 +6,7 @@ import pytest
 from scipy.integrate import trapezoid
 
 import varcal as vc
-from varcal._inference.local_polynomial import smoother_weights
+from varcal._inference.smoothers import smoother_weights
 from varcal._measures.curve_result import SERIES, Curve
 from varcal.exceptions import InputError
 

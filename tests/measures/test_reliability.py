@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import binom
 
 import varcal as vc
-from varcal._measures.histogram import Histogram
+from varcal._measures.curve_result import Histogram
 from varcal._measures.reliability import Reliability
 from varcal.exceptions import InputError
 

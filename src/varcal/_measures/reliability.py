@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Floats
 from varcal._files.conform import restored
-from varcal._inference.measured import gap_law
+from varcal._inference.gap_law import gap_law
 from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of
-from varcal._measures.curve_result import Curve
+from varcal._measures.curve_result import Curve, Histogram, histogram_of
 from varcal._measures.estimate import Estimate, estimate_of
-from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked
 from varcal._sums.gather import gather
 from varcal._sums.question import N_BINS, QUANTILE, BinOptions, Question
