@@ -164,10 +164,9 @@ def finer_cells(fine: ErrorSums, merge: Ints, placed: Bools) -> Ints | None:
     placed : array of bool
         Which fine cells have an order.
     """
-    by_side = ratio_or_zero(fine.null2 * fine.n, fine.weight2)
-    v = by_side.sum(0)
+    v = ratio_or_zero(fine.null2 * fine.n, fine.weight2).sum(0)
     total = float(v.sum())
-    many = min(CELLS_PER_ROOT * np.sqrt(4 * total / len(by_side)), MOST_FINER)
+    many = min(CELLS_PER_ROOT * np.sqrt(4 * total), MOST_FINER)
     bins = np.bincount(merge, v)
     pieces = np.maximum(np.floor(many * bins / max(total, 1e-300)), 1.0)[merge]
     before = np.cumsum(v) - v / 2 - (np.cumsum(bins) - bins)[merge]

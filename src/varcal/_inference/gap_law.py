@@ -245,6 +245,12 @@ def gap_interval(
     return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
+def gap_ends(stats: BinnedStats, reach: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return `gap_interval` for the bins of a table, counted by their effective rows."""
+    rows = ratio_or_zero(stats.total("weight") ** 2, stats.total("weight2"))
+    return gap_interval(stats.gap, reach, rows, stats.accuracy, level)
+
+
 def plug_in_moments(
     law: GapLaw, shape: Floats, theta: Floats, *, shared: bool = True
 ) -> tuple[Floats, Floats, Floats]:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import betainc, chdtrc, gammainc, ndtri
 
-from varcal._arrays import Floats, ratio_or_zero
+from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._inference.error_sums import ErrorSums
 
 #: The least variance of a bin, in events: one event where scores say 0 is evidence, no proof.
@@ -27,6 +26,8 @@ LEAST_SKEW = 1e-6
 LEAST_P = 1e-300
 #: The variance of a form is at least this part of its mean: that of a chi-square.
 LEAST_VARIANCE = 2.0
+#: Half-waves of the cosines: those of a sine of four periods.
+MOST_WAVES = 8
 #: A column is dropped if less than this part of its squared norm is left after projecting out
 #: the columns before it.
 DEPENDENT = 1e-9
@@ -228,13 +229,15 @@ def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
     return ratio_or_zero(found[:many].T, root)
 
 
-def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
-    """Return Legendre polynomials 0, 1, 2 of the mid-rank of each cell, as columns.
+def trends(weight: Floats, placed: Bools) -> tuple[Floats, Floats]:
+    """Return smooth functions of the mid-rank x of each cell, as columns.
 
-    Cells that are not ordered (those not in `placed`) get 0 for the polynomials 1 and 2.
+    The first are the Legendre polynomials 0, 1, 2, the others cos(kπx) for k up to `MOST_WAVES`.
+    Cells that are not ordered (those not in `placed`) have 1 for the polynomial 0, otherwise 0.
     """
-    mask = np.ones_like(weight) if placed is None else weight * 0 + np.asarray(placed, float)
-    ranked = weight * mask
-    top = np.cumsum(ranked, -1)
-    x = 2 * ratio_or_zero(top - ranked / 2, top[..., -1:]) - 1
-    return np.stack([np.ones_like(x), x * mask, (1.5 * x**2 - 0.5) * mask], -1)
+    ranked = weight * placed
+    top = np.cumsum(ranked)
+    x = 2 * ratio_or_zero(top - ranked / 2, top[-1:]) - 1
+    bends = np.stack([np.ones_like(x), x * placed, (1.5 * x**2 - 0.5) * placed], -1)
+    waves = np.cos(np.pi * np.arange(1, MOST_WAVES + 1) * (x[:, None] + 1) / 2)
+    return bends, waves * placed[:, None]

@@ -28,10 +28,10 @@ LEAST_BESIDE = 4
 RAMPS = (0, 2, 5)
 #: How much better a curve with a jump must fit, in units of chi-square less twice the parameters:
 #: for the jump to be considered, to be as likely as none, and for curves without it to be dropped.
-CONSIDERED, LIKELY, CERTAIN = 4.0, 8.0, 20.0
+CONSIDERED, LIKELY, CERTAIN = 4.0, 6.0, 20.0
 #: Places that fit worse than the best by at most this, and by at most this part of what a jump
 #: improves, are considered as well; so many of them for each ramp.
-AS_GOOD, AS_GOOD_PART, MOST_PLACES = 8.0, 0.45, 8
+AS_GOOD, AS_GOOD_PART, MOST_PLACES = 8.0, 0.6, 16
 
 
 def nearest_bandwidth(
