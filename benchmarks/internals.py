@@ -20,6 +20,7 @@ PLACES = (
     "_inference.measured:debiased",
     "_inference.measured:interval",
     "_inference.error_sums:ErrorSums",
+    "_inference.error_sums:constant_gap_variance",
     "_inference.gap_law:GapLaw",
     "_input.events:claims",
     "_input.predictions:Predictions",

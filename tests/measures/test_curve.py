@@ -71,15 +71,6 @@ def test_round_trip_through_json(age):
     assert again.to_dict() == age.to_dict() and repr(again) == repr(age)
 
 
-def test_frames_keep_their_library(make_frame, rng):
-    s = rng.random(200)
-    data = make_frame(
-        {"y": (rng.random(200) < s).astype(int), "p": s, "age": rng.integers(18, 80, 200)}
-    )
-    frame = vc.curve("y", "p", "age", data=data).to_frame()
-    assert isinstance(frame, pd.DataFrame if isinstance(data, dict) else type(data))
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

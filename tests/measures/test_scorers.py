@@ -2,7 +2,6 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array
 from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GridSearchCV, cross_val_score
@@ -57,15 +56,6 @@ def test_names_and_positions_of_columns(cancer):
         vc.vece_scorer("mean radius")(model, table, y)
     with pytest.raises(InputError, match="did you mean 'mean radius'"):
         vc.vece_scorer("mean radios")(GaussianNB().fit(X, y), X, y)
-
-
-@pytest.mark.parametrize("form", [csr_array, coo_array])
-def test_sparse_tables(cancer, form):
-    X, y = cancer
-    dense = X.to_numpy() / 1000
-    model = LogisticRegression().fit(dense, y)
-    expected = pytest.approx(vc.vece_scorer(3)(model, dense, y), rel=1e-12)
-    assert vc.vece_scorer(3)(model, form(dense), y) == expected
 
 
 @pytest.mark.parametrize(
