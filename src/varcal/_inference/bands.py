@@ -65,7 +65,7 @@ class Bands:
     x : ndarray of shape (k,)
         Mean of the variable in each cell; all other arrays have one value per cell, too.
     error, predicted_error, gap : ndarray
-        Estimates at the centre of the bands: gap = error − predicted_error.
+        Estimates at the centre of the bands; those of error and predicted error are smoothed again.
     error_se, predicted_error_se, gap_se : ndarray
         Standard errors.
     pointwise_critical, critical : float
@@ -180,10 +180,18 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
         hat = with_jumps(design.hat(half_span, BAND_DEGREE), jumps, variance, by)
         window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
         smooth = with_jumps(by, jumps, variance, by) @ responses
-        found.append(
-            _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
-        )
+        one = _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
+        even = with_jumps(design.hat(half_span, SPAN_DEGREE), jumps, variance, by)
+        found.append(_evened(one, even, design.hat(half_span, 0)))
     return _joined(found, possible)
+
+
+def _evened(bands: Bands, even: Floats, mean: Floats) -> Bands:
+    """Smooth what the pointwise bands of error and predicted error follow: noise is no shape."""
+    names = ("error", "predicted_error")
+    changed = {name: even @ getattr(bands, name) for name in names}
+    changed |= {f"{name}_se": mean @ getattr(bands, f"{name}_se") for name in names}
+    return replace(bands, **changed)
 
 
 def _joined(found: list[Bands], possible: list[Jumps]) -> Bands:
