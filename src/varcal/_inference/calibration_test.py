@@ -176,14 +176,16 @@ def calibration_test(
         ):
             if weight:
                 found.append((_over_trends(cells, functions, constant), weight))
-        finer = finer_cells(cells, coarse_index(fine[0].bins, coarse[0].bins), placed)
-    if finer is not None:
+        merge = coarse_index(fine[0].bins, coarse[0].bins)
+        finer = finer_cells(cells, merge, placed, len(fine))
+    if placed is not None and finer is not None:
         parts = merged_cells(cells, finer)
         over_finer = _over_cells(parts, _normal(parts, gap, constant), constant)
         found[0] = (over_bins, weights.bins)
         found.append((over_finer, weights.finer))
-        if _within(over_bins, over_finer) >= WITHIN:
-            finer = None
+        changes = _within(over_bins, over_finer) < WITHIN
+        # With two sides more cells measure the error than the test has, which would find less.
+        finer = finer_cells(cells, merge, placed) if changes else None
     sparse = (_events(bins) < SPARSE_EVENTS) & (bins.n.sum(0) > 0)
     if sparse.any() and not sparse[bins.n.sum(0) > 0].all():
         found.append((_over_cells(bins, normal, constant, sparse), weights.sparse))

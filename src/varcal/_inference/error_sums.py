@@ -148,7 +148,7 @@ def plug_in(gap: Floats, share: Floats) -> Floats:
     return np.asarray((share * np.abs(gap)).sum(-1))
 
 
-def finer_cells(fine: ErrorSums, merge: Ints, placed: Bools) -> Ints | None:
+def finer_cells(fine: ErrorSums, merge: Ints, placed: Bools, sides: int = 1) -> Ints | None:
     r"""Return the finer cell of each fine one; None where rows allow none within the bins.
 
     A gap that changes its sign inside a bin cancels there. With :math:`V = \sum s(1 - s)`, each bin
@@ -163,10 +163,12 @@ def finer_cells(fine: ErrorSums, merge: Ints, placed: Bools) -> Ints | None:
         The bin of each fine cell.
     placed : array of bool
         Which fine cells have an order.
+    sides : int
+        The number of sides whose cells are tested: fewer cells find a gap more often.
     """
     v = ratio_or_zero(fine.null2 * fine.n, fine.weight2).sum(0)
     total = float(v.sum())
-    many = min(CELLS_PER_ROOT * np.sqrt(4 * total), MOST_FINER)
+    many = min(CELLS_PER_ROOT * np.sqrt(4 * total / sides), MOST_FINER)
     bins = np.bincount(merge, v)
     pieces = np.maximum(np.floor(many * bins / max(total, 1e-300)), 1.0)[merge]
     before = np.cumsum(v) - v / 2 - (np.cumsum(bins) - bins)[merge]
