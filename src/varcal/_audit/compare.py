@@ -28,8 +28,7 @@ from varcal._audit.comparison import (
 from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target
-from varcal._inference.cell_law import law_of_sides
-from varcal._inference.gap_law import GapLaw
+from varcal._inference.gap_law import GapLaw, law_of_sides
 from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import holm, p_of_interval
 from varcal._inference.paired import (

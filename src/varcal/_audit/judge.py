@@ -22,13 +22,11 @@ from varcal._audit.decision import (
 )
 from varcal._audit.places import Part, Places, chosen_places
 from varcal._audit.record import TOP_CLASS, AuditRow, Place, Target, TargetFigures, limit_of
-from varcal._inference.calibration_test import calibration_test
-from varcal._inference.cell_law import cell_law, finer_law
+from varcal._inference.calibration_test import calibration_test, minimum_detectable
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw, gap_interval
-from varcal._inference.measured import LawErrors, gap_law, over_bins, with_p
+from varcal._inference.gap_law import GapLaw, cell_law, finer_law, gap_interval, gap_law
+from varcal._inference.measured import LawErrors, over_bins, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
-from varcal._inference.power import minimum_detectable
 from varcal._input.events import CORRECT, Claim
 from varcal._input.groups import buckets
 from varcal._input.predictions import Predictions

@@ -10,8 +10,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.record import Place
 from varcal._edge_texts import edge_texts
-from varcal._inference.cell_law import part_of
-from varcal._inference.gap_law import GapLaw, gap_interval
+from varcal._inference.gap_law import GapLaw, gap_interval, part_of
 from varcal._sums.bins import LevelBins, coarse_index
 from varcal._sums.profile import Profile
 from varcal._sums.stats import BinnedStats

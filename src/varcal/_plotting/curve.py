@@ -9,8 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.patches import Rectangle
 
 from varcal._audit.record import AuditRow
-from varcal._measures.curve_result import Curve
-from varcal._measures.histogram import Histogram
+from varcal._measures.curve_result import Curve, Histogram
 from varcal._measures.reliability import Reliability
 from varcal._plotting import style
 from varcal._text import (

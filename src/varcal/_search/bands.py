@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._inference.variance import GAP, cell_variance, effective_groups, group_factor
+from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._search.axis import Axis
 from varcal._sums.profile import cells_of
 from varcal._sums.stats import BinnedStats
