@@ -30,7 +30,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.scorers import ece_scorer as ece_scorer
     from varcal._measures.scorers import vece_scorer as vece_scorer
     from varcal._monitor.monitor import Monitor as Monitor
-    from varcal._search.predictable import predictable_gap as predictable_gap
+    from varcal._search.predictable_gap import predictable_gap as predictable_gap
     from varcal._search.slices import slices as slices
     from varcal._search.surface import surface as surface
     from varcal._sums.collect import collect as collect
@@ -60,7 +60,7 @@ _HOME = {
     "estimate": "_measures.estimate",
     "load": "_files.load",
     "make_bins": "_sums.collect",
-    "predictable_gap": "_search.predictable",
+    "predictable_gap": "_search.predictable_gap",
     "reliability": "_measures.reliability",
     "rows_needed": "_inference.power",
     "slices": "_search.slices",

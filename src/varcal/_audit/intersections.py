@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from varcal._input.predictions import Predictions
-from varcal._search.predictable import predictable_of
-from varcal._search.predictable_result import PredictableGap
-from varcal._search.rows import Rows
+from varcal._search.cells import Rows
+from varcal._search.predictable_gap import PredictableGap, predictable_of
 from varcal._search.slices_result import Slice, Slices
-from varcal._search.surface import surface_of
-from varcal._search.surface_result import Surface
+from varcal._search.surface import Surface, surface_of
 from varcal._text import Named, Sentence, Strong, count, cut, filled, off_by, p_equation, points
 
 if TYPE_CHECKING:
