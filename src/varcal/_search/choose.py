@@ -256,21 +256,16 @@ def shortened(space: Space, rule: Rule, e: Singles) -> Rule:
 
 def _chosen_again(space: Space, rule: Rule, kept: Sequence[int], e: Singles) -> Rule:
     """Return the best rule of some of the variables of a rule."""
-    middle = [space.grid.axes[rule.axes[k]].middle for k in kept]
-    conditions = np.array(
-        [
-            (
-                rule.axes[k],
-                np.searchsorted(cuts, rule.ends[k][0], side="right") - 1,
-                np.searchsorted(cuts, rule.ends[k][1]),
-            )
-            for k, cuts in zip(kept, middle, strict=True)
-        ]
-    )
+    places = []
+    for k in kept:
+        middle, (low, high) = space.grid.axes[rule.axes[k]].middle, rule.ends[k]
+        first = int(np.searchsorted(middle, low, side="right")) - 1
+        places.append((rule.axes[k], first, int(np.searchsorted(middle, high))))
     nothing = np.zeros(len(CLASSES))
-    found = refine(space, e, conditions, rule.sign, nothing, SWEEPS, nothing.copy())
-    axes, ends = (tuple(part[k] for k in kept) for part in (rule.axes, rule.ends))
-    return found or replace(rule, axes=axes, ends=ends, t=0.0)
+    found = refine(space, e, (rule.sign, tuple(places)), nothing, SWEEPS, nothing.copy())
+    if found is not None:
+        return found
+    return Rule(tuple(rule.axes[k] for k in kept), tuple(rule.ends[k] for k in kept), rule.sign)
 
 
 def _open_ended(space: Space, rule: Rule) -> Iterator[Rule]:

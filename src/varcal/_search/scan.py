@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, Singles
-from varcal._search.cells import Codes, Grid
+from varcal._search.cells import Grid
 
 #: Rectangles of each column that are extended to a third variable, and rules of depths 2 and 3 that
 #: are refined. Twice as many of either find no more on the planted slices of the benchmark.
@@ -119,6 +119,12 @@ class Space:
         found: Floats = np.array(CLASSES[:-1]) * self.weights[:, 1].sum()
         return found
 
+    def table(self, resolution: str) -> tuple[Any, ...]:
+        """Return the arguments of a step: cells, their numbers, weights, limits, classes."""
+        n_cells = [len(getattr(axis, resolution)) - 1 for axis in self.grid.axes]
+        lines = getattr(self.grid, resolution)
+        return lines, np.array(n_cells), self.weights, self.limits, self.ends
+
     def inside(self, rule: Rule) -> Bools:
         """Return which rows a rule means."""
         found = np.ones(self.grid.fine.shape[1], dtype=bool)
@@ -151,6 +157,10 @@ class Searched:
     rules: tuple[tuple[Rule, ...], ...]
 
 
+#: A rule on the way: its sign, and for each condition a variable and the ends of its cells.
+Candidate = tuple[int, tuple[tuple[int, int, int], ...]]
+
+
 def search(space: Space, E: Singles, *, kept: int = 1) -> Searched:
     """Search every column of residuals in the same way.
 
@@ -168,17 +178,22 @@ def search(space: Space, E: Singles, *, kept: int = 1) -> Searched:
     axes = range(len(space.grid.axes))
     top = np.full((3, len(CLASSES), E.shape[1]), -np.inf)
     rules: list[list[Rule]] = [[] for _ in range(kept)]
-    if least == 1:
-        for j in axes:
-            _one_variable(space, j, E, top[0], rules)
-    if most > 1 and len(axes) > 1:
-        Et = np.ascontiguousarray(E.T)
-        pairs, signs = _rectangles(space, E, top[1])
-        _keep_refined(space, Et, pairs[:, : space.refined], signs, 2, top[1], rules)
+    for j in axes if least == 1 else ():
+        _one_variable(space, j, E, top[0], rules)
+    found = _rectangles(space, E, top[1]) if most > 1 and len(axes) > 1 else []
+    for c, rectangles in enumerate(found):
+        e, own = np.ascontiguousarray(E[:, c]), rules[c] if c < kept else []
+        first = rectangles[: space.refined]
+        own += _refined(space, e, first, top[1, :, c], every=kept == 1)
         if most > 2 and len(axes) > 2:
-            triples, signs = _extended(space, Et, pairs, signs, top[2])
-            _keep_refined(space, Et, triples, signs, 3, top[2], rules)
+            extended = _extended(space, e, rectangles, top[2, :, c])
+            own += _refined(space, e, extended, top[2, :, c], every=kept == 1)
     return Searched(top, tuple(tuple(found) for found in rules))
+
+
+def _penalty(depth: int) -> Floats:
+    found: Floats = 2.0 * PRIOR_LOG_N[depth - 1]
+    return found
 
 
 def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[list[Rule]]) -> None:
@@ -190,18 +205,14 @@ def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[lis
         for sign in (0, 1):
             place = where[sign, c]
             size = int(block[place, 0])
-            t = np.sqrt(max(best[sign, c] + 2.0 * PRIOR_LOG_N[0, size], 0.0))
+            t = np.sqrt(max(best[sign, c] + _penalty(1)[size], 0.0))
             if t > 0:
                 ends = (int(low[place]), int(high[place]))
                 found.append(Rule((j,), (ends,), sign, float(t), size))
 
 
-def _rectangles(space: Space, E: Singles, top: Floats) -> tuple[Ints, Ints]:
-    """Scan all rectangles of coarse cells of two variables; return the best of each column.
-
-    The conditions have the shape (columns, rectangles, 3, 3): a variable and the ends of its range,
-    the variable −1 where there is no condition. Signs have the shape (columns, rectangles).
-    """
+def _rectangles(space: Space, E: Singles, top: Floats) -> list[list[Candidate]]:
+    """Scan all rectangles of coarse cells of two variables; return the best of each column."""
     axes, coarse = space.grid.axes, space.grid.coarse
     pairs = list(combinations(range(len(axes)), 2))
     shapes = [(len(axes[j].coarse) - 1, len(axes[k].coarse) - 1) for j, k in pairs]
@@ -211,19 +222,18 @@ def _rectangles(space: Space, E: Singles, top: Floats) -> tuple[Ints, Ints]:
     for n, ((j, k), shape) in enumerate(zip(pairs, shapes, strict=True)):
         cells = coarse[j].astype(np.intp) * shape[1] + coarse[k]
         best[n], where[n], _ = _scanned(space, cells, shape, E, 2, top)
-    flat, place = best.reshape(-1, columns), where.reshape(-1, columns)
-    order = np.argsort(-flat, axis=0, kind="stable")[: space.extended]
-    conditions = np.full((columns, space.extended, 3, 3), -1, dtype=np.int64)
-    signs = np.zeros(conditions.shape[:2], dtype=np.int64)
-    for rank, c in np.ndindex(*order.shape):
-        n, sign = divmod(int(order[rank, c]), 2)
-        if np.isfinite(flat[order[rank, c], c]):
-            ranges = [ranges_of(size) for size in shapes[n]]
-            at = divmod(int(place[order[rank, c], c]), len(ranges[1][0]))
-            for a, (low, high) in enumerate(ranges):
-                conditions[c, rank, a] = pairs[n][a], low[at[a]], high[at[a]]
-            signs[c, rank] = sign
-    return conditions, signs
+    found: list[list[Candidate]] = []
+    for c in range(columns):
+        order = np.argsort(-best[:, :, c], axis=None, kind="stable")[: space.extended]
+        found.append([])
+        for n, sign in zip(*np.divmod(order, 2), strict=True):
+            if np.isfinite(best[n, sign, c]):
+                ranges = [ranges_of(size) for size in shapes[n]]
+                at = divmod(int(where[n, sign, c]), len(ranges[1][0]))
+                both = zip(pairs[n], at, ranges, strict=True)
+                conditions = [(j, int(low[i]), int(high[i])) for j, i, (low, high) in both]
+                found[-1].append((int(sign), tuple(conditions)))
+    return found
 
 
 def _scanned(
@@ -249,72 +259,50 @@ def _scanned(
     where = np.zeros((2, E.shape[1]), dtype=np.int64)
     if searched.any():
         kernel, _ = _kernels()
-        kernel(cells, shape, E, inverse, block, 2.0 * PRIOR_LOG_N[depth - 1], top, best, where)
+        kernel(cells, shape, E, inverse, block, _penalty(depth), top, best, where)
     return best, where, block
 
 
 def _extended(
-    space: Space, Et: Singles, conditions: Ints, signs: Ints, top: Floats
-) -> tuple[Ints, Ints]:
-    """Extend rectangles by the best range of a third variable; return the best of each column."""
-    n_cells = _counts(space.grid, "coarse")
-    columns = len(conditions)
-    best = np.full((columns, space.refined, 3, 3), -1, dtype=np.int64)
-    best_signs = np.zeros(best.shape[:2], dtype=np.int64)
-    for c in range(columns):
-        found = []
-        for q in range(conditions.shape[1]):
-            rule = conditions[c, q]
-            if rule[0, 0] >= 0:
-                tried = np.setdiff1d(np.arange(len(n_cells)), rule[:2, 0])
-                u, *third, _ = _stepped(
-                    space, "coarse", n_cells, Et[c], rule, -1, tried, signs[c, q], 3, top[:, c]
-                )
-                found.append((-u, q, third))
-        seen: set[tuple[int, ...]] = set()
-        for u, q, third in sorted(found):
-            kind = (*sorted((*conditions[c, q, :2, 0].tolist(), third[0])), int(signs[c, q]))
-            # The same three variables with the same sign end in the same rule.
-            if np.isfinite(u) and len(seen) < space.refined and kind not in seen:
-                best[c, len(seen)] = [*conditions[c, q, :2].tolist(), third]
-                best_signs[c, len(seen)] = signs[c, q]
-                seen.add(kind)
-    return best, best_signs
+    space: Space, e: Singles, rectangles: list[Candidate], top: Floats
+) -> list[Candidate]:
+    """Extend rectangles by the best range of a third variable; return the best rules."""
+    step, table = _kernels()[1], space.table("coarse")
+    every = np.arange(len(space.grid.axes))
+    found, largest = [], np.full(len(CLASSES), -np.inf)
+    for n, (sign, conditions) in enumerate(rectangles):
+        rule = np.array(conditions)
+        tried = np.setdiff1d(every, rule[:, 0])
+        u, *third, _ = step(table, e, rule, -1, tried, sign, _penalty(3), largest)
+        if np.isfinite(u):
+            found.append((-u, n, (sign, (*conditions, tuple(third)))))
+    np.maximum(top, largest, out=top)
+    best: dict[tuple[int, ...], Candidate] = {}
+    for _, _, (sign, conditions) in sorted(found):
+        # The same three variables with the same sign end in the same rule.
+        best.setdefault((sign, *sorted(m for m, _, _ in conditions)), (sign, conditions))
+    return list(best.values())[: space.refined]
 
 
-def _keep_refined(
-    space: Space,
-    Et: Singles,
-    conditions: Ints,
-    signs: Ints,
-    depth: int,
-    top: Floats,
-    rules: list[list[Rule]],
-) -> None:
-    """Refine rules of coarse cells on middle cells, and keep those of the first columns."""
-    places = [np.searchsorted(axis.middle, axis.coarse) for axis in space.grid.axes]
-    penalty = 2.0 * PRIOR_LOG_N[depth - 1]
-    for c in range(len(conditions)):
-        found = []
-        for rule, sign in zip(conditions[c], signs[c], strict=False):
-            if rule[0, 0] >= 0:
-                middle = np.array([[m, *places[m][[low, high]]] for m, low, high in rule[:depth]])
-                one = refine(space, Et[c], middle, int(sign), penalty, SWEEPS, top[:, c])
-                if one is not None:
-                    found.append(one)
-        if c < len(rules) and found:
-            best = max(found, key=lambda one: one.t**2 - penalty[one.size])
-            rules[c].extend(found if len(rules) == 1 else [best])
+def _refined(
+    space: Space, e: Singles, candidates: list[Candidate], top: Floats, *, every: bool
+) -> list[Rule]:
+    """Refine rules of coarse cells on middle cells; return all, or the best one."""
+    found = []
+    for sign, conditions in candidates:
+        places = []
+        for m, *ends in conditions:
+            axis = space.grid.axes[m]
+            places.append((m, *np.searchsorted(axis.middle, axis.coarse[ends])))
+        found.append(refine(space, e, (sign, tuple(places)), _penalty(len(places)), SWEEPS, top))
+    rules = [one for one in found if one is not None]
+    if every or not rules:
+        return rules
+    return [max(rules, key=lambda one: one.t**2 - _penalty(one.depth)[one.size])]
 
 
 def refine(
-    space: Space,
-    e: Singles,
-    conditions: Ints,
-    sign: int,
-    penalty: Floats,
-    sweeps: int,
-    top: Floats,
+    space: Space, e: Singles, candidate: Candidate, penalty: Floats, sweeps: int, top: Floats
 ) -> Rule | None:
     """Choose the range of one variable again at a time, on middle cells.
 
@@ -322,10 +310,8 @@ def refine(
     ----------
     space, e
         What is searched, and one column of residuals.
-    conditions : ndarray of shape (depth, 3)
-        The variables and the ends of their ranges in middle cells.
-    sign : int
-        The sign of the rule.
+    candidate : tuple
+        The rule in middle cells.
     penalty : ndarray
         The penalty of each class of size.
     sweeps : int
@@ -333,17 +319,15 @@ def refine(
     top : ndarray
         The largest t of each class of size so far, updated with those of chosen rules.
     """
-    n_cells = _counts(space.grid, "middle")
-    best, size = -np.inf, 0
-    rule = np.full((3, 3), -1, dtype=np.int64)
-    rule[: len(conditions)] = conditions
+    step, table = _kernels()[1], space.table("middle")
+    sign, conditions = candidate
+    rule = np.array(conditions, dtype=np.int64)
+    best, size, unused = -np.inf, 0, np.zeros(len(CLASSES))
     for _ in range(sweeps):
         before = rule.copy()
-        for a in range(len(conditions)):
-            tried = rule[a : a + 1, 0].copy()
-            u, _, low, high, block = _stepped(
-                space, "middle", n_cells, e, rule, a, tried, sign, penalty, None
-            )
+        for a in range(len(rule)):
+            tried = rule[a, :1].copy()
+            u, _, low, high, block = step(table, e, rule, a, tried, sign, penalty, unused)
             if u > best:
                 best, size = u, block
                 rule[a, 1:] = low, high
@@ -352,43 +336,14 @@ def refine(
             break
     if not np.isfinite(best):
         return None
-    middle = [space.grid.axes[m].middle for m in conditions[:, 0]]
+    axes = tuple(rule[:, 0].tolist())
     ends = tuple(
-        (int(cuts[low]), int(cuts[high]))
-        for cuts, (_, low, high) in zip(middle, rule[: len(conditions)], strict=True)
+        (int(middle[low]), int(middle[high]))
+        for middle, (_, low, high) in zip(
+            (space.grid.axes[m].middle for m in axes), rule, strict=True
+        )
     )
-    axes = tuple(int(m) for m in conditions[:, 0])
     return Rule(axes, ends, sign, float(np.sqrt(max(best + penalty[size], 0.0))), size)
-
-
-def _stepped(
-    space: Space,
-    resolution: str,
-    n_cells: Ints,
-    e: Singles,
-    rule: Ints,
-    free: int,
-    tried: Ints,
-    sign: int,
-    penalty: Floats | int,
-    top: Floats | None,
-) -> tuple[float, int, int, int, int]:
-    """Return the best range of one of the variables tried: u, variable, ends and block."""
-    lines = getattr(space.grid, resolution)
-    penalty = 2.0 * PRIOR_LOG_N[penalty - 1] if isinstance(penalty, int) else penalty
-    largest = np.full(len(CLASSES), -np.inf)
-    _, kernel = _kernels()
-    found: tuple[float, int, int, int, int] = kernel(
-        lines, e, space.weights, rule, free, tried, n_cells, int(sign), space.limits, space.ends,
-        penalty, largest,
-    )  # fmt: skip
-    if top is not None:
-        np.maximum(top, largest, out=top)
-    return found
-
-
-def _counts(grid: Grid, resolution: str) -> Ints:
-    return np.array([len(getattr(axis, resolution)) - 1 for axis in grid.axes], dtype=np.int64)
 
 
 @cache
@@ -417,17 +372,7 @@ def _block_of(weight: Any, ends: Floats) -> Any:
     return len(ends) - np.searchsorted(ends[::-1], weight, side="right")
 
 
-def _scan(
-    cells: Ints,
-    shape: tuple[int, int],
-    E: Singles,
-    inverse: Floats,
-    block: Ints,
-    penalty: Floats,
-    top: Floats,
-    best: Floats,
-    where: Ints,
-) -> None:
+def _scan(cells, shape, E, inverse, block, penalty, top, best, where):  # type: ignore[no-untyped-def]
     """Scan all rectangles of cells of two variables.
 
     Parameters
@@ -517,43 +462,33 @@ def _scan_loops(cells, shape, E, inverse, block, penalty, top, best, where):  # 
             ia += 1
 
 
-def _step(
-    lines: Codes,
-    e: Singles,
-    weights: Floats,
-    rule: Ints,
-    free: int,
-    tried: Ints,
-    n_cells: Ints,
-    sign: int,
-    limits: Floats,
-    ends: Floats,
-    penalty: Floats,
-    top: Floats,
-) -> tuple[float, int, int, int, int]:
+def _step(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
     """Find the best range of one more variable among the rows that meet a rule's conditions.
 
     Parameters
     ----------
-    lines : ndarray of uint8
-        The cells of each variable, one line per variable.
-    e, weights
-        Residuals, and the variance and the weight of each row.
-    rule : ndarray of shape (3, 3)
-        Up to three conditions: a variable (−1 for none) and the ends of its range.
+    table : tuple
+        The cells, their numbers, weights, limits and classes of size (`Space.table`).
+    e : ndarray
+        Residuals.
+    rule : ndarray of shape (conditions, 3)
+        A variable and the ends of its range.
     free : int
         The condition that rows need not meet, −1 if they have to meet all.
     tried : ndarray of int
         The variables to try. A range has never all cells of its variable.
-    n_cells : ndarray of int
-        The number of cells of each variable.
-    sign, limits, ends, penalty, top
-        The sign of the rule, limits and ends of classes (`Space`), the penalty of each class, and
-        its largest |t|, updated.
+    sign, penalty, top
+        The sign of the rule, the penalty of each class of size, and its largest |t|, updated.
+
+    Returns
+    -------
+    tuple
+        The largest u, the variable, the ends of its range, and its class of size.
     """
+    lines, n_cells, weights, limits, ends = table
     inside = np.ones(lines.shape[1], dtype=bool)
     for a, (axis, low, high) in enumerate(rule):
-        if a != free and axis >= 0:
+        if a != free:
             inside &= (lines[axis] >= low) & (lines[axis] < high)
     rows = np.flatnonzero(inside)
     terms = (e[rows].astype(np.float64), weights[rows, 0], weights[rows, 1])
@@ -578,14 +513,13 @@ def _step(
     return best
 
 
-def _step_loops(  # type: ignore[no-untyped-def]
-    lines, e, weights, rule, free, tried, n_cells, sign, limits, ends, penalty, top
-):
+def _step_loops(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
     """Find the best range as `_step` does, in loops to be compiled."""
+    lines, n_cells, weights, limits, ends = table
     # At most two conditions are met; the second repeats the first if there is only one.
     first, second = -1, -1
-    for a in range(3):
-        if a != free and rule[a, 0] >= 0:
+    for a in range(len(rule)):
+        if a != free:
             first, second = (a, a) if first < 0 else (first, a)
     n = lines.shape[1]
     rows, count = np.empty(n + 1, dtype=np.int32), n
@@ -603,7 +537,8 @@ def _step_loops(  # type: ignore[no-untyped-def]
             count += int((np.uint8(a[r] - a_low) < a_size) & (np.uint8(b[r] - b_low) < b_size))
     terms = np.empty((count, 3))
     for i in range(count):
-        terms[i, 0], terms[i, 1], terms[i, 2] = e[rows[i]], weights[rows[i], 0], weights[rows[i], 1]
+        r = rows[i]
+        terms[i, 0], terms[i, 1], terms[i, 2] = e[r], weights[r, 0], weights[r, 1]
     best = (-np.inf, 0, 0, 0, 0)
     for m in tried:
         k, line = n_cells[m], lines[m]
@@ -647,6 +582,6 @@ def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
     options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
     try:
-        return numba.njit(cache=True, **options)(function)  # type: ignore[no-any-return]
+        return numba.njit(cache=True, **options)(function)
     except RuntimeError:
-        return numba.njit(**options)(function)  # type: ignore[no-any-return]
+        return numba.njit(**options)(function)

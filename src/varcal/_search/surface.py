@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any, get_args
 
 import numpy as np
@@ -130,28 +130,21 @@ class Axis:
             raise ValueError("an edge is not an instant")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON."""
-        return {
-            "name": self.name,
-            "kind": self.kind,
-            "labels": list(self.labels),
-            "edges": [_finite(edge) for edge in self.edges.tolist()],
-            "position": [_finite(place) for place in self.position.tolist()],
-            "counts": self.counts.tolist(),
-            "zone": self.zone,
-        }
+        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Axis:
         """Return the axis that `to_dict` described."""
+        given = {each.name: data[each.name] for each in fields(cls)}
         return cls(
-            name=data["name"],
-            kind=data["kind"],
-            labels=tuple(data["labels"]),
-            edges=np.array([np.nan if one is None else one for one in data["edges"]], float),
-            position=np.array([np.nan if one is None else one for one in data["position"]], float),
-            counts=np.array(data["counts"], dtype=np.int64),
-            zone=data["zone"],
+            **given
+            | {
+                "labels": tuple(data["labels"]),
+                "edges": _numbers(data["edges"]),
+                "position": _numbers(data["position"]),
+                "counts": np.array(data["counts"], dtype=np.int64),
+            }
         )
 
 
@@ -188,8 +181,19 @@ def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> 
     )
 
 
-def _finite(value: float) -> float | None:
-    return value if np.isfinite(value) else None
+def _plain(value: Any) -> Any:
+    """Return a value for JSON: arrays and tuples as lists, None where a number is not finite."""
+    if isinstance(value, Axis | Surface):
+        return value.to_dict()
+    value = value.tolist() if isinstance(value, np.ndarray) else value
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+def _numbers(values: Any) -> Floats:
+    """Return lists of numbers as an array, NaN where they have None."""
+    return np.array(values, dtype=object).astype(np.float64)
 
 
 #: The arrays of a surface, one number per cell.
@@ -320,41 +324,20 @@ class Surface:
 
     def to_frame(self) -> Any:
         """Return the cells with rows as a frame of the input's library."""
-        row, column = np.nonzero(self.n)
-        names = [self.first.name, self.second.name]
-        taken = {"rows", *SERIES, "sure"}
-        if names[0] in taken:
-            names[0] = "first"
-        if names[1] in taken:
-            names[1] = "second"
-        columns: dict[str, Any] = {
-            names[0]: [self.first.labels[k] for k in row],
-            names[1]: [self.second.labels[k] for k in column],
-            "rows": self.n[row, column],
-        }
-        columns |= {name: getattr(self, name)[row, column] for name in SERIES}
-        return frame_of(columns | {"sure": self.sure[row, column]}, self.backend)
+        cells = np.nonzero(self.n)
+        columns: dict[str, Any] = {}
+        for axis, place, other in zip(
+            (self.first, self.second), cells, ("first", "second"), strict=True
+        ):
+            name = other if axis.name in {"rows", *SERIES, "sure"} else axis.name
+            columns[name] = [axis.labels[k] for k in place]
+        columns |= {"rows": self.n[cells], **{name: getattr(self, name)[cells] for name in SERIES}}
+        return frame_of(columns | {"sure": self.sure[cells]}, self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        return {
-            "first": self.first.to_dict(),
-            "second": self.second.to_dict(),
-            "claim": self.claim,
-            "sentence": self.sentence,
-            "n": self.n.tolist(),
-            **{name: _plain(getattr(self, name)) for name in SERIES},
-            "p_value": self.p_value,
-            "overall": self.overall,
-            "half_width": self.half_width,
-            "level": self.level,
-            "n_rows": self.n_rows,
-            "n_dropped": self.n_dropped,
-            "grouped": self.grouped,
-            "notes": list(self.notes),
-            "engine": self.engine,
-            "others": [one.to_dict() for one in self.others],
-        }
+        names = [each.name for each in fields(self) if each.name != "backend"]
+        return {"sentence": self.sentence} | {name: _plain(getattr(self, name)) for name in names}
 
     def _check_saved(self) -> None:
         """Raise ValueError unless every array has a number, not a huge one, for every cell."""
@@ -374,23 +357,17 @@ class Surface:
 
     @classmethod
     def _of(cls, data: Mapping[str, Any]) -> Surface:
-        plain = ("claim", "p_value", "overall", "half_width", "level", "n_rows", "n_dropped")
-        arrays: dict[str, Any] = {
-            name: np.array(
-                [[np.nan if one is None else one for one in row] for row in data[name]], float
-            )
-            for name in SERIES
-        }
+        given = {each.name: data[each.name] for each in fields(cls) if each.name != "backend"}
         return cls(
-            first=Axis.from_dict(data["first"]),
-            second=Axis.from_dict(data["second"]),
-            n=np.array(data["n"], dtype=np.int64),
-            **arrays,
-            **{name: data[name] for name in plain},
-            grouped=data["grouped"],
-            notes=tuple(data["notes"]),
-            engine=data["engine"],
-            others=tuple(cls.from_dict(one) for one in data["others"]),
+            **given
+            | {name: _numbers(data[name]) for name in SERIES}
+            | {
+                "first": Axis.from_dict(data["first"]),
+                "second": Axis.from_dict(data["second"]),
+                "n": np.array(data["n"], dtype=np.int64),
+                "notes": tuple(data["notes"]),
+                "others": tuple(cls.from_dict(one) for one in data["others"]),
+            }
         )
 
     def plot(self, ax: Any = None) -> Any:
@@ -438,10 +415,6 @@ class Surface:
             "rows": [int(self.n[cell]) for cell in cells],
         }
         return html_table(table, self.sentence, " ".join(self.notes))
-
-
-def _plain(values: Floats) -> list[list[float | None]]:
-    return [[None if one != one else one for one in row] for row in values.tolist()]
 
 
 #: Half-widths, as shares of the rows, from which cross-validation chooses.
@@ -898,25 +871,18 @@ class SurfaceView:
         levels = [axis.kind == "levels" for axis in (found.first, found.second)]
         turned = levels == [True, False]
         across, up = (found.second, found.first) if turned else (found.first, found.second)
-        kind = "table" if all(levels) else "strips" if any(levels) else "map"
-
-        def lay(values: Any) -> Any:
-            return values if turned else values.T
-
-        seen = np.abs(found.gap[found.judged])
-        largest = float(seen.max()) if seen.size else 0.0
+        seen = np.abs(found.gap[found.judged]).max(initial=0.0)
         over, under = (gap_side(sign, found.claim) for sign in (1.0, -1.0))
+        arrays = {
+            name: getattr(found, name) if turned else getattr(found, name).T
+            for name in ("gap", "low", "high", "n", "sure", "judged")
+        }
         return cls(
-            kind=kind,
+            kind="table" if all(levels) else "strips" if any(levels) else "map",
             across=across,
             up=up,
-            gap=lay(found.gap),
-            low=lay(found.low),
-            high=lay(found.high),
-            n=lay(found.n),
-            sure=lay(found.sure),
-            judged=lay(found.judged),
-            most=next((end for end in _SCALES if end >= largest), 1.0),
+            **arrays,
+            most=next((end for end in _SCALES if end >= seen), 1.0),
             title=_title(found),
             legend=(
                 f"strong colours: surely off, {level_text(found.level)} for all cells at once; "
