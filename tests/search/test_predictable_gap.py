@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from varcal._search.predictable import random_blocks
 
 import varcal as vc
-from varcal._search.predictable import random_blocks
 from varcal.exceptions import InputError
 
 
