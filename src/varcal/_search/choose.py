@@ -146,10 +146,7 @@ def judge(
     alpha: float,
 ) -> Judged:
     """Search the data and simulated outcomes in the same way."""
-    spaces = {
-        key: Space(grid, outcomes.weights(key), depths, key in outcomes.explained)
-        for key, grid in grids.items()
-    }
+    spaces = {key: Space(grid, outcomes.weights(key), depths) for key, grid in grids.items()}
     rules: dict[int, tuple[Rule, ...]] = {}
     tops: dict[int, list[Floats]] = {key: [] for key in grids}
     for key, part in product(grids, _batches(len(outcomes.weight), 1 + draws)):

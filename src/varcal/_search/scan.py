@@ -43,10 +43,6 @@ PRIOR_LOG_N = np.array(
         [12.0, 14.0, 16.5, 18.5, 20.5],
     ]
 )
-#: Where the average is taken off, the variance of a sum of residuals falls by the share of all
-#: variance that a slice has, but never by more than this: of a slice and its complement, whose gaps
-#: are then equally clear, the smaller one is the finding.
-MOST_CENTRED = 0.5
 #: Numbers that numpy works on at once.
 _MOST_NUMBERS = 1 << 22
 
@@ -93,8 +89,6 @@ class Space:
         The variance and the weight of each row, as multiples of a power of two.
     depths : tuple of int
         The least and the largest number of variables of a rule.
-    centred : bool
-        Whether the average has been taken off the residuals.
     extended, refined : int
         Rectangles that are extended to a third variable, and rules of a depth that are refined.
     """
@@ -102,16 +96,13 @@ class Space:
     grid: Grid
     weights: Floats
     depths: tuple[int, int]
-    centred: bool = False
     extended: int = EXTENDED
     refined: int = REFINED
 
     @cached_property
     def limits(self) -> Floats:
-        """The least variance and weight of a slice, and the variance that centring refers to."""
-        variance, weight = self.weights.sum(axis=0)
-        least = max(LEAST_ROWS, LEAST_SHARE * weight)
-        return np.array([LEAST_VARIANCE, least, variance if self.centred else np.inf])
+        """The least variance and weight of a slice."""
+        return np.array([LEAST_VARIANCE, max(LEAST_ROWS, LEAST_SHARE * self.weights[:, 1].sum())])
 
     @cached_property
     def ends(self) -> Floats:
@@ -137,7 +128,7 @@ class Space:
         inside = self.inside(rule)
         variance, weight = self.weights[inside].sum(axis=0)
         total = float(e[inside].sum(dtype=np.float64))
-        t = (total if rule.sign else -total) * _inverse(variance, self.limits)
+        t = (total if rule.sign else -total) / np.sqrt(variance)
         return replace(rule, t=max(float(t), 0.0), size=int(_block_of(weight, self.ends)))
 
 
@@ -253,7 +244,7 @@ def _scanned(
     searched[a_high - a_low == shape[0]] = False
     if depth > 1:
         searched[:, b_high - b_low == shape[1]] = False
-    inverse = np.where(searched, _inverse(np.where(searched, V, 1.0), space.limits), 0.0)
+    inverse = np.where(searched, 1.0 / np.sqrt(np.where(searched, V, 1.0)), 0.0)
     block = _block_of(W, space.ends)
     best = np.full((2, E.shape[1]), -np.inf)
     where = np.zeros((2, E.shape[1]), dtype=np.int64)
@@ -356,11 +347,6 @@ def ranges_of(n_cells: int) -> tuple[Ints, Ints]:
     """
     low, high = np.triu_indices(n_cells)
     return low, high + 1
-
-
-def _inverse(variance: Any, limits: Floats) -> Any:
-    """Return 1 / √ of the variance of a sum of residuals."""
-    return 1.0 / np.sqrt(variance * np.maximum(1.0 - variance / limits[2], MOST_CENTRED))
 
 
 def _block_of(weight: Any, ends: Floats) -> Any:
@@ -502,7 +488,7 @@ def _step(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-u
         searched = np.flatnonzero((limits[0] <= V) & (limits[1] <= W) & (high - low < k))
         if not len(searched):
             continue
-        t = S[searched] * _inverse(V[searched], limits)
+        t = S[searched] * (1.0 / np.sqrt(V[searched]))
         block = _block_of(W[searched], ends)
         np.maximum.at(top, block, np.abs(t))
         u = np.maximum(t if sign else -t, 0.0) ** 2 - penalty[block]
@@ -556,7 +542,7 @@ def _step_loops(table, e, rule, free, tried, sign, penalty, top):  # type: ignor
                 W += h[high - 1, 2]
                 if high - low == k or limits[1] > W or limits[0] > V:
                     continue
-                t = S * (1.0 / np.sqrt(V * max(1.0 - V / limits[2], MOST_CENTRED)))
+                t = S * (1.0 / np.sqrt(V))
                 block = 0
                 for end in ends:
                     block += end > W
