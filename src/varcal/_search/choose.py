@@ -28,13 +28,7 @@ from varcal._arrays import Bools, Floats, Singles
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._search.cells import Grid
 from varcal._search.outcomes import Outcomes
-from varcal._search.scan import (
-    CLASSES,
-    Rule,
-    Space,
-    refine,
-    search,
-)
+from varcal._search.scan import CLASSES, Rule, Space, refine, search
 
 #: Bytes of residuals that are searched at once; a search needs about six times as much.
 MOST_BYTES = 80_000_000

@@ -37,11 +37,7 @@ LEAST_ROWS, LEAST_SHARE, LEAST_VARIANCE = 50.0, 0.005, 5.0
 #: log N by depth and size that rules compete with during the search, before N is known; from
 #: simulations with 20 variables. They decide which rules are followed up, not what is significant.
 PRIOR_LOG_N = np.array(
-    [
-        [7.5, 8.0, 8.5, 9.0, 9.5],
-        [10.5, 12.0, 13.0, 14.0, 15.0],
-        [12.0, 14.0, 16.5, 18.5, 20.5],
-    ]
+    [[7.5, 8.0, 8.5, 9.0, 9.5], [10.5, 12.0, 13.0, 14.0, 15.0], [12.0, 14.0, 16.5, 18.5, 20.5]]
 )
 #: Numbers that numpy works on at once.
 _MOST_NUMBERS = 1 << 22

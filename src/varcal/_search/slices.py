@@ -17,14 +17,7 @@ from varcal._input.labels import Part
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
-from varcal._options import (
-    check_flag,
-    check_names,
-    checked,
-    one_of,
-    or_none,
-    whole,
-)
+from varcal._options import check_flag, check_names, checked, one_of, or_none, whole
 from varcal._search.cells import Rows, grid_of, read_rows
 from varcal._search.choose import ROUNDING, Chosen, Reach, choose, judge, reach_of, shrunk_error
 from varcal._search.outcomes import Outcomes
@@ -45,7 +38,7 @@ MOST = 5
 FEWEST_ROWS = 200
 #: The least share of a slice outside one bucket of groups that a variance is corrected for.
 _LEAST_REST = 1e-3
-#: The sums of `_Figures`.
+#: The sums of `_FigureSums`.
 _SUMS = 8
 
 
@@ -239,19 +232,21 @@ def _slice(
     figures: _FigureSums,
     number: int,
 ) -> Slice:
-    own, *joining = figures.of(number)
-    gap, error = own.gap, own.standard_error
+    sums = figures.sums[number]
+    gaps = (sums[:, 2] - sums[:, 3]) / np.where(sums[:, 1] > 0, sums[:, 1], np.nan)
+    gap, error = float(gaps[0]), _standard_error(sums[0], figures.clusters[number][0])
     low, high = reach.interval(gap, error)
     # The condition whose removal changes the gap least.
-    beyond = [gap - rest.gap for rest in joining if rest.weight > 0]
+    beyond = [float(gap - rest) for rest in gaps[1:] if not np.isnan(rest)]
+    n, weight, predicted, observed = sums[0, :4].tolist()
     return Slice(
         conditions=conditions,
         claim=claim,
-        rows=int(own.sums[0]),
-        share=own.weight / figures.weight,
-        weight=own.weight,
-        predicted=own.predicted,
-        observed=own.observed,
+        rows=int(n),
+        share=weight / figures.weight,
+        weight=weight,
+        predicted=predicted / weight,
+        observed=observed / weight,
         gap=gap,
         shrunk=reach.shrunk(gap, error),
         low=low,
@@ -296,56 +291,6 @@ _Wanted = tuple[tuple[Condition, ...], int]
 
 
 @dataclass(frozen=True, eq=False)
-class _Figures:
-    """Sums of the rows of a slice, or of the rows that join it if a condition is dropped.
-
-    Attributes
-    ----------
-    sums : ndarray
-        Rows; sums of w, w·score and w·hit; of w²·e², w²·e, w² and w²·score·(1 − score), where
-        e = hit − score.
-    clusters : ndarray of shape (2, buckets)
-        Sums of w·e and w by bucket of groups; without groups there are no buckets.
-    """
-
-    sums: Floats
-    clusters: Floats
-
-    @property
-    def weight(self) -> float:
-        """The weight of the rows."""
-        return float(self.sums[1])
-
-    @property
-    def predicted(self) -> float:
-        """What the model says on average."""
-        return float(self.sums[2] / self.sums[1])
-
-    @property
-    def observed(self) -> float:
-        """How often it happens."""
-        return float(self.sums[3] / self.sums[1])
-
-    @property
-    def gap(self) -> float:
-        """The mean score minus the hit rate."""
-        return self.predicted - self.observed
-
-    @property
-    def standard_error(self) -> float:
-        """The standard error of the gap, shrunk towards that of calibrated scores."""
-        n, W, _, _, e2, e1, w2, null = self.sums
-        mean = -self.gap
-        error = shrunk_error(n, e2 - 2 * mean * e1 + mean * mean * w2, null, W)
-        if self.clusters.size:
-            residual = self.clusters[0] - mean * self.clusters[1]
-            share = self.clusters[1] / W
-            between = (residual**2 / np.maximum(1 - share, _LEAST_REST)).sum()
-            error = max(error, float(np.sqrt(between) / W))
-        return error
-
-
-@dataclass(frozen=True, eq=False)
 class _FigureSums:
     """Sums of several slices that batches of rows add up to.
 
@@ -355,9 +300,12 @@ class _FigureSums:
         Rows, and rows dropped because their outcome is missing.
     weight : float
         The weight of all rows.
-    sums, clusters : tuple of ndarray
-        Of each slice the sums of `_Figures`: its own, and for each of its conditions those of the
-        rows that meet the other ones only.
+    sums : tuple of ndarray
+        Of each slice, with a line for itself and one for each of its conditions (the rows that meet
+        only the other ones): rows; sums of w, w·score and w·hit; of w²·e², w²·e, w² and
+        w²·score·(1 − score), where e = hit − score.
+    clusters : tuple of ndarray
+        For the same lines, sums of w·e and w by bucket of groups; there are none without groups.
     """
 
     n_rows: int
@@ -375,10 +323,17 @@ class _FigureSums:
             tuple(map(add, self.clusters, other.clusters)),
         )
 
-    def of(self, number: int) -> list[_Figures]:
-        """Return the figures of a slice and of the rows that would join it."""
-        pairs = zip(self.sums[number], self.clusters[number], strict=True)
-        return [_Figures(sums, clusters) for sums, clusters in pairs]
+
+def _standard_error(sums: Floats, clusters: Floats) -> float:
+    """Return the standard error of the gap of a slice, shrunk towards that of calibrated scores."""
+    n, W, predicted, observed, e2, e1, w2, null = sums.tolist()
+    mean = (observed - predicted) / W
+    error = shrunk_error(n, e2 - 2 * mean * e1 + mean * mean * w2, null, W)
+    if clusters.size:
+        residual, share = clusters[0] - mean * clusters[1], clusters[1] / W
+        between = (residual**2 / np.maximum(1 - share, _LEAST_REST)).sum()
+        error = max(error, float(np.sqrt(between) / W))
+    return error
 
 
 def _figures_of_all(source: Rows, wanted: Sequence[_Wanted]) -> _FigureSums:

@@ -942,12 +942,7 @@ def ticks(axis: Axis, most: int = _TICKS) -> tuple[list[float], list[str]]:
     edges = [axis.edges[k] if dated else float(f"{axis.edges[k]:.4g}") for k in chosen]
     if not dated and len(edges) > 1 and abs(edges[0]) < 0.01 * (edges[1] - edges[0]):
         edges[0] = 0.0  # as readers expect it
-    texts = edge_texts(
-        edges,
-        datetime=dated,
-        duration=axis.kind == "duration",
-        zone=axis.zone,
-    )
+    texts = edge_texts(edges, datetime=dated, duration=axis.kind == "duration", zone=axis.zone)
     at = [float(k) for k in chosen]
     if axis.has_missing:
         at.append(cells + 0.5)
