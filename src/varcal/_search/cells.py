@@ -32,7 +32,7 @@ Codes = NDArray[np.uint8]
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class SearchRows:
     """Checked rows of a call, and where they came from.
 
     Attributes
@@ -64,7 +64,7 @@ class Rows:
 
 def read_rows(
     what: str, y: object, p: object, X: object, options: dict[str, Any], most: int | None = None
-) -> Rows:
+) -> SearchRows:
     """Read and check the rows of a call.
 
     Parameters
@@ -82,15 +82,15 @@ def read_rows(
     refuse_sums(y, what)
     found = rows_of_call(y, p, X, **options)
     if isinstance(found, Few):
-        return Rows(found.rows, found.engine, found.n_all)
+        return SearchRows(found.rows, found.engine, found.n_all)
     lazy, roles, classes = found.rows, found.roles, options["classes"]
     if most is None:
         drawn = sample_rows(lazy, roles, classes, SAMPLE_ROWS)
-        return Rows(drawn, lazy.engine, found.n_all)
+        return SearchRows(drawn, lazy.engine, found.n_all)
     survey = survey_of(lazy, roles, classes, found.n_all)
     drawn = sample_rows(lazy, survey.roles, survey.part.classes, most)
     drawn = replace(drawn, odd=survey.seen.odd)
-    return Rows(drawn, lazy.engine, found.n_all, (lazy, survey.roles, survey.part))
+    return SearchRows(drawn, lazy.engine, found.n_all, (lazy, survey.roles, survey.part))
 
 
 @dataclass(frozen=True, eq=False)

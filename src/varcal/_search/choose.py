@@ -86,7 +86,7 @@ def _log_p(log_n: Any, t: Any) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Judged:
+class JudgedSearch:
     """A search of the data beside searches of simulated outcomes.
 
     Attributes
@@ -138,7 +138,7 @@ def judge(
     depths: tuple[int, int],
     draws: int,
     alpha: float,
-) -> Judged:
+) -> JudgedSearch:
     """Search the data and simulated outcomes in the same way."""
     spaces = {key: Space(grid, outcomes.weights(key), depths) for key, grid in grids.items()}
     rules: dict[int, tuple[Rule, ...]] = {}
@@ -150,7 +150,7 @@ def judge(
     together = {key: np.concatenate(several, axis=2) for key, several in tops.items()}
     log_n = {key: block_law(top) for key, top in together.items()}
     rates = [_log_p(log_n[key][..., None], top) for key, top in together.items()]
-    return Judged(spaces, log_n, rules, np.min(rates, axis=(0, 1, 2)), alpha)
+    return JudgedSearch(spaces, log_n, rules, np.min(rates, axis=(0, 1, 2)), alpha)
 
 
 def _batches(n_rows: int, columns: int) -> Iterator[slice]:
@@ -185,7 +185,7 @@ class Chosen:
     before: Outcomes
 
 
-def choose(found: Judged, outcomes: Outcomes, *, most: int) -> list[Chosen]:
+def choose(found: JudgedSearch, outcomes: Outcomes, *, most: int) -> list[Chosen]:
     """Return the slices to show, the clearest first.
 
     After each slice its gap is taken off, and the data is searched again. A later slice is shown if
@@ -313,14 +313,14 @@ class Reach:
         return gap - self.sign * self.middle * error
 
 
-def reach_of(one: Chosen, found: Judged, *, seed: int, share: float) -> Reach | None:
+def reach_of(one: Chosen, found: JudgedSearch, *, seed: int, share: float) -> Reach | None:
     """Return the reach of a slice, None if its gap may be 0 once what is known is taken off.
 
     Parameters
     ----------
     one : Chosen
         The slice.
-    found : Judged
+    found : JudgedSearch
         The search that found it.
     seed : int
         Seed of the bootstrap.
@@ -338,7 +338,7 @@ def reach_of(one: Chosen, found: Judged, *, seed: int, share: float) -> Reach | 
     return Reach(above + (below - above) * part, above, float(np.mean(errors)) * part, sign)
 
 
-def _overstatements(one: Chosen, found: Judged, seed: int) -> Floats:
+def _overstatements(one: Chosen, found: JudgedSearch, seed: int) -> Floats:
     """Return by how many standard errors the bootstrap's slices overstate their gaps."""
     space, key, before = found.spaces[one.key], one.key, one.before
     rng = np.random.default_rng(seed)

@@ -18,7 +18,7 @@ from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import check_flag, check_names, checked, one_of, or_none, whole
-from varcal._search.cells import Rows, grid_of, read_rows
+from varcal._search.cells import SearchRows, grid_of, read_rows
 from varcal._search.choose import ROUNDING, Chosen, Reach, choose, judge, reach_of, shrunk_error
 from varcal._search.outcomes import Outcomes
 from varcal._search.slices_result import SCORE, Condition, Slice, Slices
@@ -336,7 +336,7 @@ def _standard_error(sums: Floats, clusters: Floats) -> float:
     return error
 
 
-def _figures_of_all(source: Rows, wanted: Sequence[_Wanted]) -> _FigureSums:
+def _figures_of_all(source: SearchRows, wanted: Sequence[_Wanted]) -> _FigureSums:
     """Sum up all rows, in memory or in one pass over lazy rows."""
     if source.elsewhere is None:
         return _summed(source.predictions, wanted, hashed=False)

@@ -18,7 +18,7 @@ from varcal._input.frames import Table, frame_of, is_frame
 from varcal._input.groups import buckets
 from varcal._input.variables import Kind, Variable
 from varcal._options import check_count, checked
-from varcal._search.cells import Rows, read_rows
+from varcal._search.cells import SearchRows, read_rows
 from varcal._sums.bins import JointBins, LevelBins, NumericBins
 from varcal._sums.choose import fine_bins, level_bins
 from varcal._sums.kernel_numpy import bin_rows
@@ -55,7 +55,7 @@ MOST_LEVELS = 12
 
 
 @dataclass(frozen=True, eq=False)
-class Axis:
+class SurfaceAxis:
     """The cells of one variable.
 
     Attributes
@@ -100,8 +100,9 @@ class Axis:
     def text(self, cell: int) -> str:
         """Return a cell with the name of its variable.
 
-        >>> axis = Axis("age", "numeric", ("[17, 30]", "(30, 90]"), np.array([17.0, 30.0, 90.0]),
-        ...             np.array([0.25, 0.75]), np.array([5, 5]))
+        >>> edges, place = np.array([17.0, 30.0, 90.0]), np.array([0.25, 0.75])
+        >>> labels = ("[17, 30]", "(30, 90]")
+        >>> axis = SurfaceAxis("age", "numeric", labels, edges, place, np.array([5, 5]))
         >>> axis.text(1)
         'age 30–90'
         """
@@ -134,7 +135,7 @@ class Axis:
         return {each.name: _plain(getattr(self, each.name)) for each in fields(self)}
 
     @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Axis:
+    def from_dict(cls, data: Mapping[str, Any]) -> SurfaceAxis:
         """Return the axis that `to_dict` described."""
         given = {each.name: data[each.name] for each in fields(cls)}
         return cls(
@@ -161,7 +162,7 @@ def bins_of(variable: Variable) -> NumericBins | LevelBins:
     return level_bins(variable, counts, len(variable) - len(present), rare=rare)
 
 
-def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> Axis:
+def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> SurfaceAxis:
     """Describe the cells of a variable that hold the given numbers of rows."""
     edges = np.array(bins.edges if isinstance(bins, NumericBins) else (), dtype=np.float64)
     position = np.full(bins.size, np.nan)
@@ -170,7 +171,7 @@ def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> 
         ends = np.cumsum(counts[:ordered])
         total = max(int(ends[-1]) if ordered else 0, 1)
         position[:ordered] = (ends - counts[:ordered] / 2) / total
-    return Axis(
+    return SurfaceAxis(
         name=variable.name,
         kind=variable.kind,
         labels=tuple(bins.labels()),
@@ -183,7 +184,7 @@ def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> 
 
 def _plain(value: Any) -> Any:
     """Return a value for JSON: arrays and tuples as lists, None where a number is not finite."""
-    if isinstance(value, Axis | Surface):
+    if isinstance(value, SurfaceAxis | Surface):
         return value.to_dict()
     value = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(value, list | tuple):
@@ -212,7 +213,7 @@ class Surface:
 
     Attributes
     ----------
-    first, second : Axis
+    first, second : SurfaceAxis
         The variables and their cells: ranges of numbers and dates, levels, missing values.
     claim : str
         What is judged: "probability" (that of the positive class), "confidence" (in the
@@ -247,8 +248,8 @@ class Surface:
         Remarks, such as that rows are a sample.
     """
 
-    first: Axis
-    second: Axis
+    first: SurfaceAxis
+    second: SurfaceAxis
     claim: str
     n: Ints
     share: Floats
@@ -362,8 +363,8 @@ class Surface:
             **given
             | {name: _numbers(data[name]) for name in SERIES}
             | {
-                "first": Axis.from_dict(data["first"]),
-                "second": Axis.from_dict(data["second"]),
+                "first": SurfaceAxis.from_dict(data["first"]),
+                "second": SurfaceAxis.from_dict(data["second"]),
                 "n": np.array(data["n"], dtype=np.int64),
                 "notes": tuple(data["notes"]),
                 "others": tuple(cls.from_dict(one) for one in data["others"]),
@@ -437,12 +438,14 @@ LEAST_FREEDOM = 0.1
 _SINGULAR = 1e-8
 
 
-def hat_matrix(first: Axis, second: Axis, weight: Floats, half_width: float, degree: int) -> Floats:
+def hat_matrix(
+    first: SurfaceAxis, second: SurfaceAxis, weight: Floats, half_width: float, degree: int
+) -> Floats:
     """Return the weights of all cells in the fit at each cell, both in row-major order.
 
     Parameters
     ----------
-    first, second : Axis
+    first, second : SurfaceAxis
         The variables.
     weight : ndarray of shape (m1, m2)
         Weight of each cell.
@@ -454,7 +457,7 @@ def hat_matrix(first: Axis, second: Axis, weight: Floats, half_width: float, deg
     Examples
     --------
     >>> place = (np.arange(4) + 0.5) / 4
-    >>> one = Axis("a", "numeric", ("",) * 4, np.arange(5.0), place, np.full(4, 4))
+    >>> one = SurfaceAxis("a", "numeric", ("",) * 4, np.arange(5.0), place, np.full(4, 4))
     >>> hat = hat_matrix(one, one, np.ones((4, 4)), 0.8, 1)
     >>> plane = np.add.outer(2 * place, -3 * place).ravel()
     >>> bool(np.allclose(hat @ plane, plane))
@@ -489,7 +492,9 @@ def hat_matrix(first: Axis, second: Axis, weight: Floats, half_width: float, deg
     return hat.reshape(weight.size, weight.size)
 
 
-def best_half_width(first: Axis, second: Axis, weight: Floats, response: Floats) -> float:
+def best_half_width(
+    first: SurfaceAxis, second: SurfaceAxis, weight: Floats, response: Floats
+) -> float:
     """Choose the half-width of a surface by generalized cross-validation of local lines.
 
     Parameters
@@ -511,7 +516,7 @@ def best_half_width(first: Axis, second: Axis, weight: Floats, response: Floats)
     return min(max(NARROWER * best, min(best, NARROW)), WIDEST)
 
 
-def _kernel(axis: Axis, half_width: float) -> tuple[Floats, Floats]:
+def _kernel(axis: SurfaceAxis, half_width: float) -> tuple[Floats, Floats]:
     """Return tricube weights between cells, and distances in half-widths."""
     alone = axis.alone
     place = np.where(alone, 0.0, axis.position)
@@ -562,7 +567,7 @@ class SurfaceBand:
 
 
 def surface_band(
-    stats: BinnedStats, first: Axis, second: Axis, *, level: float, random_state: int
+    stats: BinnedStats, first: SurfaceAxis, second: SurfaceAxis, *, level: float, random_state: int
 ) -> SurfaceBand:
     """Smooth the gaps of cells and find the band that holds for all of them at once."""
     shape = len(first), len(second)
@@ -706,7 +711,9 @@ def surface(
     return surface_of(rows, keys, level=level, random_state=random_state)
 
 
-def surface_of(rows: Rows, keys: Sequence[int], *, level: float, random_state: int) -> Surface:
+def surface_of(
+    rows: SearchRows, keys: Sequence[int], *, level: float, random_state: int
+) -> Surface:
     """Return the surface of the two variables of some rows, for the given claims."""
     predictions = rows.predictions
     variables = predictions.variables
@@ -832,7 +839,7 @@ class SurfaceView:
     ----------
     kind : {"map", "strips", "table"}
         Two numeric variables; numbers by level; levels by level.
-    across, up : Axis
+    across, up : SurfaceAxis
         The variables; of strips, `up` has the levels.
     gap, low, high : ndarray of shape (len(up), len(across))
         The figures.
@@ -851,8 +858,8 @@ class SurfaceView:
     """
 
     kind: str
-    across: Axis
-    up: Axis
+    across: SurfaceAxis
+    up: SurfaceAxis
     gap: Floats
     low: Floats
     high: Floats
@@ -932,7 +939,7 @@ def outline(mask: Ints) -> list[Segment]:
     return found
 
 
-def ticks(axis: Axis, most: int = _TICKS) -> tuple[list[float], list[str]]:
+def ticks(axis: SurfaceAxis, most: int = _TICKS) -> tuple[list[float], list[str]]:
     """Return positions along the cells of a variable (0, 1, … at their edges) and their texts."""
     if axis.kind == "levels":
         return [k + 0.5 for k in range(len(axis))], [short(label, 22) for label in axis.labels]
