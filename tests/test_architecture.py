@@ -125,8 +125,6 @@ class NearOutput(doctest.OutputChecker):
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name == "varcal._search.scan_numba":
-        pytest.importorskip("numba", reason="the fast extra is not installed")
     runner = doctest.DocTestRunner(NearOutput())
     for case in doctest.DocTestFinder().find(import_module(name)):
         assert not runner.run(case).failed

@@ -35,7 +35,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._measures.metrics import vece_scorer as vece_scorer
     from varcal._measures.reliability import reliability as reliability
     from varcal._monitor.monitor import Monitor as Monitor
-    from varcal._search.predictable import predictable_gap as predictable_gap
+    from varcal._search.predictable_gap import predictable_gap as predictable_gap
     from varcal._search.slices import slices as slices
     from varcal._search.surface import surface as surface
     from varcal._sums.collect import collect as collect
@@ -67,7 +67,7 @@ _HOME = {
     "measures": "_measures.clinical",
     "load": "_files.document",
     "make_bins": "_sums.collect",
-    "predictable_gap": "_search.predictable",
+    "predictable_gap": "_search.predictable_gap",
     "reliability": "_measures.reliability",
     "rows_needed": "_inference.calibration_test",
     "slices": "_search.slices",

@@ -12,9 +12,9 @@ from varcal._measures.decomposition import Decomposition
 from varcal._measures.estimate import Estimate
 from varcal._measures.reliability import Reliability
 from varcal._monitor.monitor import Status
-from varcal._search.predictable_result import PredictableGap
+from varcal._search.predictable_gap import PredictableGap
 from varcal._search.slices_result import Slice, Slices
-from varcal._search.surface_result import Surface
+from varcal._search.surface import Surface
 from varcal._sums.collected import Collected
 from varcal._sums.plan import BinPlan
 from varcal.calibrators.apply import Applied

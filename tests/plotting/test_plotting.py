@@ -16,9 +16,8 @@ from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
 from varcal._monitor.history import view_of
-from varcal._search.condition import Condition
-from varcal._search.slices_result import Slice, Slices
-from varcal._search.view import SurfaceView
+from varcal._search.slices_result import Condition, Slice, Slices
+from varcal._search.surface import SurfaceView
 from varcal._text import points
 from varcal.exceptions import InputError, MissingDependencyError
 

@@ -10,8 +10,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.colors import to_rgb
 
 from varcal._plotting import style
-from varcal._search.surface_result import Surface
-from varcal._search.view import SurfaceView, ticks
+from varcal._search.surface import Surface, SurfaceView, ticks
 from varcal._text import short
 
 #: Panels of curves side by side.

@@ -16,7 +16,7 @@ from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_pla
 from varcal.cli._program import WIDTH, print_json
 
 if TYPE_CHECKING:
-    from varcal._search.predictable_result import PredictableGap
+    from varcal._search.predictable_gap import PredictableGap
     from varcal._search.slices_result import Slices
 
 AFTER = ["average", "single", "none"]
