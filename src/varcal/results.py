@@ -7,7 +7,7 @@ from varcal._audit.record import AuditRow, Place
 from varcal._audit.result import Audit
 from varcal._measures.bin_table import BinTable
 from varcal._measures.clinical import Measures
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.decomposition import Decomposition
 from varcal._measures.estimate import Estimate
 from varcal._measures.reliability import Reliability

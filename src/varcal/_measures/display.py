@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from varcal._measures.curve import curve
-from varcal._measures.curve import Curve
+from varcal._measures.curve_result import Curve
 from varcal._measures.metrics import column_of_features
 from varcal.exceptions import InputError
 
