@@ -409,6 +409,69 @@ def range_words(low: float, high: float, claim: str) -> Sentence:
     return Sentence.of(gap_said(high or low, claim), f" by {size} points")
 
 
+# Verdicts: every word with which figures, variables and models are judged.
+# The verdict of a whole audit.
+REPAIR, WATCH, FINE, CANNOT_TELL = "repair", "watch", "fine", "cannot tell"
+
+# Where the interval of a figure lies, and the verdict along a variable.
+ABOVE, MAY_BE, BELOW = "above limit", "may be above", "below limit"
+NO_EVIDENCE, TOO_FEW_ROWS = "no evidence", "too few rows"
+#: The verdicts along a variable, the strongest first.
+VERDICTS = (ABOVE, MAY_BE, BELOW, NO_EVIDENCE, TOO_FEW_ROWS)
+#: Those with evidence of uneven error.
+FINDINGS = (ABOVE, MAY_BE, BELOW)
+#: The verdicts at which a gate fails, by the name of the gate.
+GATES = {"evidence": FINDINGS, "off": (ABOVE,)}
+
+# One figure of a set of probabilities, compared with that of the first set.
+BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE = (
+    "baseline",
+    "fixed",
+    "better",
+    "no clear change",
+    "made worse",
+)
+#: The verdicts of a comparison.
+COMPARED = (BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE)
+#: The verdicts that say that a figure changed.
+CHANGED = (FIXED, BETTER, MADE_WORSE)
+# One variable from an audit to the next, besides BETTER and UNCHANGED.
+WORSE, NEW, GONE = "worse", "new", "gone"
+
+#: A mark for each word, so that words do not differ by colour alone.
+MARKS = {
+    REPAIR: "✕",
+    WATCH: "◐",
+    FINE: "✓",
+    CANNOT_TELL: "?",
+    ABOVE: "✕",
+    MAY_BE: "◐",
+    BELOW: "✓",
+    NO_EVIDENCE: "○",
+    TOO_FEW_ROWS: "?",
+    BASELINE: "–",
+    FIXED: "✓",
+    BETTER: "↗",
+    UNCHANGED: "○",
+    MADE_WORSE: "✗",
+}
+#: The marks of figures in plain text.
+PLAIN_MARKS = {ABOVE: "x", MAY_BE: "~", BELOW: "ok", NO_EVIDENCE: "", TOO_FEW_ROWS: "?"}
+#: How a word looks: "bad", "watch", "ok" or without colour.
+LOOKS = {
+    REPAIR: "bad",
+    WATCH: "watch",
+    FINE: "ok",
+    CANNOT_TELL: "watch",
+    ABOVE: "bad",
+    MAY_BE: "watch",
+    BELOW: "ok",
+    FIXED: "ok",
+    BETTER: "ok",
+    MADE_WORSE: "bad",
+}
+
+
 # Plain-text tables, as results are printed in a terminal or a log.
 #: The characters of a line in a terminal.
 WIDTH = 100

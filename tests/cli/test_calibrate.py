@@ -10,7 +10,7 @@ from pyarrow import csv, parquet
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
-from varcal.cli._calibrate import REPAIRS, SINGLE, _built
+from varcal.cli._calibrators import REPAIRS, SINGLE, _built
 
 
 def test_calibrate_apply_compare(folder, calibrated):

@@ -155,7 +155,7 @@ def test_the_state_of_the_user_is_unchanged(age, tilt):
 def test_axes_and_matplotlib_are_needed(age, monkeypatch):
     with pytest.raises(InputError, match="ax must be axes of matplotlib; got 3"):
         age.plot(3)
-    for name in [name for name in sys.modules if name.startswith("varcal._plotting")]:
+    for name in [name for name in sys.modules if name.startswith("varcal._report")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"plot\(\) needs matplotlib\nhint: pip"):

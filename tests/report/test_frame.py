@@ -10,8 +10,16 @@ import numpy as np
 import pytest
 from jinja2 import UndefinedError
 
-from varcal._report.frame import _environments, as_html, as_markdown, render
-from varcal._report.svg import bin_chart, points_axis, rates_axis, share_axis
+from varcal._report.page import (
+    _environments,
+    as_html,
+    as_markdown,
+    bin_chart,
+    points_axis,
+    rates_axis,
+    render,
+    share_axis,
+)
 from varcal._text import Code, Named, Sentence, Strong, StrongName
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\x00\ud800\ufffe\"'& [a](b) | *c*"
@@ -127,6 +135,6 @@ def test_a_missing_value_is_an_error():
 
 
 def test_jinja2_loads_when_a_page_is_written():
-    code = "import sys, varcal, varcal._report.frame; print('jinja2' in sys.modules)"
+    code = "import sys, varcal, varcal._report.page; print('jinja2' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"

@@ -8,8 +8,8 @@ import pytest
 
 import varcal as vc
 from varcal._report.audit_text import audit_lines
-from varcal._report.frame import render
 from varcal._report.intersections import combinations, slices_markdown
+from varcal._report.page import render
 
 
 @pytest.fixture(scope="module")

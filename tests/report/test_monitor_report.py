@@ -11,7 +11,7 @@ import varcal as vc
 from cases.monitors import make_bins, make_rows
 from varcal._monitor.history import MOST_COLUMNS, view_of
 from varcal._monitor.monitor import evidence_text
-from varcal._report import summarise_monitor
+from varcal._report.monitor import summarise_monitor
 from varcal.exceptions import InputError
 
 mpl.use("Agg")

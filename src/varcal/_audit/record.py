@@ -6,14 +6,30 @@ Every screen, page, table, picture, gate and file reads these fields; nothing el
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from typing import Any
 
-from varcal._audit.decision import VERDICTS
 from varcal._inference.measured import Measured
 from varcal._measures.bin_table import BinTable
-from varcal._text import Shown, difference, interval, p_text, percent, points, signed
+from varcal._text import (
+    ABOVE,
+    BELOW,
+    CANNOT_TELL,
+    FINDINGS,
+    FINE,
+    MAY_BE,
+    REPAIR,
+    VERDICTS,
+    WATCH,
+    Shown,
+    difference,
+    interval,
+    p_text,
+    percent,
+    points,
+    signed,
+)
 
 
 def saved(value: Any) -> Any:
@@ -303,7 +319,7 @@ class AuditRow(Shown):
             Where to draw the bins of all rows; by default a new figure, with a panel for each
             predicted side as well.
         """
-        from varcal._plotting.curve import draw_variable  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_variable  # noqa: PLC0415
 
         return draw_variable(self, ax)
 
@@ -343,3 +359,42 @@ class AuditRow(Shown):
         others = tuple(TargetFigures(**figures_of(one)) for one in data["others"])
         places = tuple(Place(**place) for place in data["places"])
         return cls(**figures_of(data) | {"places": places, "others": others})
+
+
+def state_of(low: float, high: float, limit: float) -> str:
+    """Say where the interval of an error or of a signed gap lies.
+
+    >>> state_of(0.03, 0.04, 0.02), state_of(-0.03, 0.01, 0.02), state_of(0.0, 0.02, 0.02)
+    ('above limit', 'may be above', 'below limit')
+    """
+    if low > limit or -high > limit:
+        return ABOVE
+    return BELOW if max(high, -low) <= limit else MAY_BE
+
+
+def verdict_of(targets: Sequence[Target], rows: Sequence[AuditRow], level: float) -> str:
+    """Decide: repair, watch, fine or cannot tell.
+
+    A model is to be repaired if its average, its error by score or any uneven error is surely
+    above the limit. Otherwise any evidence of error means watch. Without evidence it is fine if
+    every upper limit is within the limit, and if not, or with few events, the rows cannot tell.
+    """
+    states = [
+        state
+        for one in targets
+        for state in (
+            state_of(one.gap_low, one.gap_high, one.limit),
+            state_of(one.by_score.low, one.by_score.high, one.limit),
+        )
+    ]
+    verdicts = [row.verdict for row in rows]
+    if ABOVE in states or ABOVE in verdicts:
+        return REPAIR
+    tests = [p for one in targets for p in (one.p_value, one.by_score.p_value)]
+    if min(tests) * len(tests) <= 1 - level or any(word in FINDINGS for word in verdicts):
+        return WATCH
+    limits = {one.name: one.limit for one in targets}
+    within = all(state == BELOW for state in states) and all(
+        one.high <= limits[one.target] for row in rows for one in row.figures
+    )
+    return FINE if within and not any(one.few_events for one in targets) else CANNOT_TELL

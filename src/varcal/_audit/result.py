@@ -9,16 +9,16 @@ from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 from varcal._audit.changes import Changes, changes
-from varcal._audit.decision import REPAIR, WATCH, verdict_of
 from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
-from varcal._audit.record import AuditRow, Place, Target, saved
+from varcal._audit.record import AuditRow, Place, Target, saved, verdict_of
 from varcal._files.conform import restored
 from varcal._files.document import Kind
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
 from varcal._options import check_flag, check_path, check_text, checked, or_none
+from varcal._text import REPAIR, WATCH
 from varcal._version import __version__
 from varcal.exceptions import InputError, shown
 
@@ -340,7 +340,7 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal._report import report_audit  # noqa: PLC0415  loads when first used
+        from varcal._report.audit_page import report_audit  # noqa: PLC0415  loads when first used
 
         return report_audit(self, path, title=title)
 
@@ -393,7 +393,7 @@ class Audit:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.ranking import draw_audit  # noqa: PLC0415
+        from varcal._report.plot_ranking import draw_audit  # noqa: PLC0415
 
         return draw_audit(self, ax, quantity, top)
 

@@ -11,18 +11,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from varcal._audit.decision import (
-    ABOVE,
-    BELOW,
-    CANNOT_TELL,
-    FINDINGS,
-    FINE,
-    MAY_BE,
-    NO_EVIDENCE,
-    REPAIR,
-    WATCH,
-    state_of,
-)
 from varcal._audit.ladder import (
     AS_IT_IS,
     CURVE,
@@ -34,10 +22,19 @@ from varcal._audit.ladder import (
     Left,
     Rung,
 )
-from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target
+from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target, state_of
 from varcal._text import (
+    ABOVE,
+    BELOW,
+    CANNOT_TELL,
     CONFIDENCE,
+    FINDINGS,
+    FINE,
+    MAY_BE,
+    NO_EVIDENCE,
+    REPAIR,
     RISK,
+    WATCH,
     Code,
     Named,
     Sentence,

@@ -7,17 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from os import PathLike
 from typing import Any
 
-from varcal._audit.decision import FINDINGS, LOOKS, MARKS
 from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
 from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
-from varcal._report.frame import about, now, render
 from varcal._report.intersections import combinations
-from varcal._report.svg import Axis, bin_chart, points_axis, share_axis
+from varcal._report.page import (
+    Axis,
+    about,
+    bin_chart,
+    json_text,
+    now,
+    points_axis,
+    render,
+    share_axis,
+    write_report,
+)
 from varcal._text import (
+    FINDINGS,
+    LOOKS,
+    MARKS,
     Code,
     Named,
     Sentence,
@@ -45,6 +57,22 @@ _BINNING = {
     "quantile": "with equal numbers of rows",
     "uniform": "of equal width",
 }
+
+
+def report_audit(
+    audit: Audit, path: str | PathLike[str] | None, *, title: str = ""
+) -> InlineReport | None:
+    """Write the report of an audit, or return its page as an object that a notebook shows."""
+    if path is None:
+        return InlineReport(audit_html(audit, title), title or "Calibration audit")
+
+    forms = {
+        ".html": lambda: audit_html(audit, title),
+        ".md": lambda: audit_markdown(audit, title),
+        ".json": lambda: json_text(audit.to_dict(ladder=True)),
+    }
+    write_report(path, forms)
+    return None
 
 
 def audit_html(audit: Audit, title: str = "") -> str:

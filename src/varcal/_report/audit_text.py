@@ -5,11 +5,12 @@ from __future__ import annotations
 import re
 from textwrap import wrap
 
-from varcal._audit.decision import FINDINGS, PLAIN_MARKS
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
 from varcal._audit.screen import Figure, Group, Screen, Step
 from varcal._text import (
+    FINDINGS,
+    PLAIN_MARKS,
     Code,
     Sentence,
     count,

@@ -12,7 +12,6 @@ import click
 import varcal as vc
 from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
 from varcal.cli._program import print_json, say
 from varcal.exceptions import InputError
 
@@ -73,11 +72,14 @@ def init(**given: Any) -> None:
       varcal monitor init state.json may.csv --label y --prob p --arl 20000
     """
     state, event = given["state"], given.pop("event")
-    rows = rows_in_place(
-        Files.of(given, state), roles_of(given), given["variables"], given["exclude"]
+    rows = options.rows_in_place(
+        options.Files.of(given, state),
+        options.roles_of(given),
+        given["variables"],
+        given["exclude"],
     )
-    with rows as (data, labels), naming_columns(given):
-        settings = settings_of(given, data, labels)
+    with rows as (data, labels), options.naming_columns(given):
+        settings = options.settings_of(given, data, labels)
         settings |= {"X": given["variables"]} if given["variables"] else {}
         bins = vc.make_bins(
             given["label"],
@@ -227,9 +229,11 @@ def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: Exit
     roles = found.bins.roles
     unit, weight = roles.groups, roles.sample_weight
     columns = {"label": roles.y, "prob": roles.p, "weight": weight, "group": unit}
-    stack.enter_context(naming_columns(columns))
-    files = Files.of(given, given["state"])
-    return stack.enter_context(rows_in_place(files, roles_of(columns), list(roles.v)))[0]
+    stack.enter_context(options.naming_columns(columns))
+    files = options.Files.of(given, given["state"])
+    return stack.enter_context(
+        options.rows_in_place(files, options.roles_of(columns), list(roles.v))
+    )[0]
 
 
 def _holds_sums(path: Path) -> bool:

@@ -1,21 +1,210 @@
-"""Axes and the parts of charts, as SVG in which all text is escaped.
+"""The frame of every page: templates that escape all text, in one file that fetches nothing.
 
-Paths are drawn in a square that is stretched over the plot. Texts are placed in percent of the
-plot, so that they keep their size at any width; heights are in pixels.
+``{{ }}`` writes sentences and text from the data as well as plain text: in a page, names, stressed
+words and code become elements; in Markdown, its own signs.
 """
 
 from __future__ import annotations
 
+import json
 import math
+import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass
+from datetime import UTC, datetime
+from functools import cache
+from hashlib import sha256
+from importlib.metadata import version
+from importlib.resources import files
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from markupsafe import Markup, escape
 
+from varcal import _text
 from varcal._edge_texts import show_number
-from varcal._text import count, number_text, percent, short
+from varcal._files.atomic import write_whole
+from varcal._text import (
+    Code,
+    Named,
+    Sentence,
+    Strong,
+    count,
+    cut,
+    gap_mark,
+    number_text,
+    percent,
+    short,
+)
+from varcal._version import __version__
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+
+
+#: What templates write numbers with.
+_FILTERS = "points signed percent interval count level_text limit_text p_text ratio_text share_text"
+_SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:@>-])")
+_BREAKS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
+
+
+def render(template: str, **context: Any) -> str:
+    """Write a template: ``.html.j2`` as a page or a part of one, ``.md.j2`` as Markdown."""
+    pages, texts = _environments()
+    chosen = texts if template.endswith(".md.j2") else pages
+    return chosen.get_template(template).render(context)
+
+
+def write_report(path: str | PathLike[str], forms: Mapping[str, Callable[[], str]]) -> None:
+    """Write a report whole or not at all, in the format of the file's extension."""
+    suffix = Path(path).suffix.lower()
+    suffix = ".html" if suffix == ".htm" else suffix
+    if suffix not in forms:
+        raise InputError(
+            f"path has an unknown extension for a report: {str(path)!r}",
+            f"use one of {', '.join(forms)}",
+            argument="path",
+        )
+    write_whole(path, forms[suffix]())
+
+
+def json_text(content: Mapping[str, Any]) -> str:
+    """Write a result as JSON; NaN is null, and a lone surrogate is escaped as JSON does."""
+    text = json.dumps(plain(content), allow_nan=False, indent=1, ensure_ascii=False) + "\n"
+    return text.encode(errors="backslashreplace").decode()
+
+
+def plain(value: Any) -> Any:
+    """Turn records into dicts, lists, numbers and strings.
+
+    >>> plain(Sentence.of("a", "b")), plain((1, float("nan")))
+    ('ab', [1, None])
+    """
+    if isinstance(value, Sentence):
+        return str(value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, np.ndarray):
+        value = value.tolist()
+    if isinstance(value, Mapping):
+        return {str(name): plain(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(one) for one in value]
+    return None if isinstance(value, float) and value - value != 0 else value
+
+
+@cache
+def _environments() -> tuple[Environment, Environment]:
+    """Return the environments of pages and of Markdown, made when first used."""
+    from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
+
+    pages = Environment(
+        loader=PackageLoader("varcal._report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+        finalize=as_html,
+    )
+    pages.policies["json.dumps_kwargs"] = {"allow_nan": False}
+    pages.filters |= {name: getattr(_text, name) for name in _FILTERS.split()}
+    pages.filters |= {"named": named, "plain": str, "mark": gap_mark}
+    templates = files("varcal._report").joinpath("templates")
+    style, script = (
+        templates.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
+    )
+    pages.globals |= {
+        "style": Markup(style),
+        "script": Markup(script),
+        "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
+        "img-src data:; base-uri 'none'; form-action 'none'",
+        "rates_axis": rates_axis,
+    }
+    # Autoescape stays on: what `as_markdown` returns counts as escaped.
+    return pages, pages.overlay(finalize=as_markdown)
+
+
+def _hash(text: str) -> str:
+    return "sha256-" + b64encode(sha256(text.encode()).digest()).decode()
+
+
+def named(text: object, length: int = 60) -> Named:
+    """Mark text that came from the data, and cut it if it is long."""
+    return Named(cut(str(text), length))
+
+
+def as_html(value: Any) -> Any:
+    """Mark up a sentence or a text for a page.
+
+    >>> as_html(Sentence.of("a < b ", Named("<i>"), Code("x()")))
+    Markup('a &lt; b <bdi>&lt;i&gt;</bdi><code>x()</code>')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Sentence):
+        return Markup("").join(as_html(part) for part in value.parts)
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    text = escape(clean(value))
+    if isinstance(value, Code):
+        return Markup("<code>{}</code>").format(text)
+    if isinstance(value, Named):
+        text = Markup("<bdi>{}</bdi>").format(text)
+    return Markup("<b>{}</b>").format(text) if isinstance(value, Strong) else text
+
+
+def as_markdown(value: Any) -> Any:
+    r"""Write a sentence or a text in Markdown: no signs are read in text from the data.
+
+    >>> as_markdown(Sentence.of("*", Named("<b> | *a*\n"), Strong("!")))
+    Markup('*&lt;b&gt; \\| \\*a\\* **!**')
+    """
+    if value is None:
+        return ""
+    if isinstance(value, Sentence):
+        return Markup("").join(as_markdown(part) for part in value.parts)
+    if not isinstance(value, str) or isinstance(value, Markup):
+        return value
+    text = clean(_BREAKS.sub(" ", value))
+    if isinstance(value, Code):
+        return Markup("`" + text.replace("`", "'") + "`")
+    if isinstance(value, Named):
+        text = _SPECIAL.sub(r"\\\1", text).replace("www.", "www\\.")
+        text = text.replace("&", "&amp;").replace("\\>", "&gt;")
+    text = text.replace("<", "&lt;")
+    return Markup(f"**{text}**" if isinstance(value, Strong) else text)
+
+
+def now() -> str:
+    """Return the time at which a report is made."""
+    return datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def installed() -> tuple[tuple[str, str], ...]:
+    """Return the versions of the packages behind the figures."""
+    packages = tuple((name, version(name)) for name in ("numpy", "scipy"))
+    return (("varcal", __version__), ("Python", platform.python_version()), *packages)
+
+
+def about(notes: list[Sentence], method: list[str]) -> dict[str, Any]:
+    """Return what the section on data and method shows."""
+    return {"notes": notes, "method": method, "citation": citation(), "versions": installed()}
+
+
+def citation() -> list[str]:
+    """Say how to cite the method and the software."""
+    return [
+        "Kelly, M. and Smyth, P. (2023). Variable-Based Calibration for Machine Learning "
+        "Classifiers. AAAI-23. https://arxiv.org/abs/2209.15154",
+        f"varcal {__version__} (software). Variable-based calibration audits.",
+    ]
+
 
 #: Paths are drawn in a square of this size.
 BOX = 1000
