@@ -48,6 +48,15 @@ def points(value: float, digits: int = 1) -> str:
     return decimals(100 * value, digits)
 
 
+def enough_digits(value: float, digits: int = 1) -> int:
+    """Return the decimals of points with which a value above zero is not 0.0, at most two more.
+
+    >>> enough_digits(0.03), enough_digits(0.0004), enough_digits(1e-9)
+    (1, 2, 3)
+    """
+    return next((k for k in (digits, digits + 1) if round(100 * abs(value), k)), digits + 2)
+
+
 def signed(value: float, digits: int = 1) -> str:
     """Write a difference of probabilities in points, with its sign.
 
@@ -424,52 +433,34 @@ FINDINGS = (ABOVE, MAY_BE, BELOW)
 GATES = {"evidence": FINDINGS, "off": (ABOVE,)}
 
 # One figure of a set of probabilities, compared with that of the first set.
-BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE = (
-    "baseline",
-    "fixed",
-    "better",
-    "no clear change",
-    "made worse",
-)
-#: The verdicts of a comparison.
-COMPARED = (BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE)
+COMPARED = ("baseline", "fixed", "better", "no clear change", "made worse")
+BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE = COMPARED
 #: The verdicts that say that a figure changed.
 CHANGED = (FIXED, BETTER, MADE_WORSE)
 # One variable from an audit to the next, besides BETTER and UNCHANGED.
 WORSE, NEW, GONE = "worse", "new", "gone"
 
-#: A mark for each word, so that words do not differ by colour alone.
-MARKS = {
-    REPAIR: "✕",
-    WATCH: "◐",
-    FINE: "✓",
-    CANNOT_TELL: "?",
-    ABOVE: "✕",
-    MAY_BE: "◐",
-    BELOW: "✓",
-    NO_EVIDENCE: "○",
-    TOO_FEW_ROWS: "?",
-    BASELINE: "–",
-    FIXED: "✓",
-    BETTER: "↗",
-    UNCHANGED: "○",
-    MADE_WORSE: "✗",
-}
+# Each word with a mark, so that words do not differ by colour alone, and its look in colour.
+_LOOKS = (
+    (REPAIR, "✕", "bad"),
+    (WATCH, "◐", "watch"),
+    (FINE, "✓", "ok"),
+    (CANNOT_TELL, "?", "watch"),
+    (ABOVE, "✕", "bad"),
+    (MAY_BE, "◐", "watch"),
+    (BELOW, "✓", "ok"),
+    (NO_EVIDENCE, "○", ""),
+    (TOO_FEW_ROWS, "?", ""),
+    (BASELINE, "–", ""),
+    (FIXED, "✓", "ok"),
+    (BETTER, "↗", "ok"),
+    (UNCHANGED, "○", ""),
+    (MADE_WORSE, "✗", "bad"),
+)
+MARKS = {word: mark for word, mark, _ in _LOOKS}
+LOOKS = {word: look for word, _, look in _LOOKS if look}
 #: The marks of figures in plain text.
 PLAIN_MARKS = {ABOVE: "x", MAY_BE: "~", BELOW: "ok", NO_EVIDENCE: "", TOO_FEW_ROWS: "?"}
-#: How a word looks: "bad", "watch", "ok" or without colour.
-LOOKS = {
-    REPAIR: "bad",
-    WATCH: "watch",
-    FINE: "ok",
-    CANNOT_TELL: "watch",
-    ABOVE: "bad",
-    MAY_BE: "watch",
-    BELOW: "ok",
-    FIXED: "ok",
-    BETTER: "ok",
-    MADE_WORSE: "bad",
-}
 
 
 # Plain-text tables, as results are printed in a terminal or a log.

@@ -56,12 +56,3 @@ def test_onnx_is_run(saved, tmp_path):
 def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
     done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
     assert done.exit_code != 0 and not (tmp_path / "cal.sql").exists()
-
-
-@pytest.mark.parametrize(
-    "option", [("--dialect", "duckdb"), ("--table", "t"), ("--prob", "p"), ("--column", "q")]
-)
-def test_options_of_queries_are_refused_elsewhere(option, saved, tmp_path):
-    done = run(saved, "--to", "python", "-o", tmp_path / "cal.py", *option)
-    assert done.exit_code != 0 and f"{option[0]} is for queries" in done.output
-    assert not (tmp_path / "cal.py").exists()

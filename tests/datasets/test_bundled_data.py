@@ -11,13 +11,6 @@ from varcal.datasets import Dataset
 from varcal.exceptions import InputError, MissingDependencyError
 
 
-def binned_error(score, hit, over, n_bins):
-    """Mean absolute gap over bins of equal support, by sorting alone."""
-    order = np.argsort(over, kind="stable")
-    parts = np.array_split(order, n_bins)
-    return sum(abs((score[part] - hit[part]).sum()) for part in parts) / len(hit)
-
-
 class TestAdult:
     def test_shape(self, adult):
         assert isinstance(adult, Dataset)
@@ -38,24 +31,6 @@ class TestAdult:
         assert adult["capital-gain"].max() == 99_999
         assert len(set(adult["education"])) == 16
         assert set(adult["sex"]) == {"Female", "Male"}
-
-    def test_consistently_overconfident(self, adult):
-        hit = (adult.p > 0.5) == adult.y
-        score = np.maximum(adult.p, 1 - adult.p)
-        assert hit.mean() == pytest.approx(0.7886, abs=5e-5)
-        gap = score.mean() - hit.mean()
-        assert gap == pytest.approx(0.2065, abs=5e-5)
-        # One-sided everywhere, so that both errors equal the mean gap (theorem 3).
-        assert binned_error(score, hit, score, 10) == pytest.approx(gap)
-        ages = np.digitize(adult["age"], [22, 26, 30, 34, 37, 41, 45, 50, 58])
-        by_age = np.bincount(ages, score - hit)
-        assert (by_age > 0).all()
-        assert 0 < adult.p.min() < 1e-30
-
-    def test_missing_column(self, adult):
-        with pytest.raises(InputError, match="no column 'agee'") as caught:
-            adult["agee"]
-        assert caught.value.hint == "did you mean 'age'?"
 
     @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
     def test_to_frame(self, adult, backend):

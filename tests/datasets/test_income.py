@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from cases.tools import load_tool
-from varcal.datasets import load_adult, load_census, load_income
+from varcal.datasets import load_adult, load_income
 
 
 @pytest.fixture(scope="module")
@@ -20,16 +19,6 @@ def test_rows_are_those_of_adult(income):
     key = set(zip(adult["fnlwgt"], adult["age"], adult["occupation"], adult.y, strict=True))
     own = zip(income["fnlwgt"], income["age"], income["occupation"], income.y, strict=True)
     assert set(own) <= key
-
-
-def test_no_row_is_in_two_parts(income):
-    """The script numbers the rows; a row that was calibrated on is in neither part."""
-    script = load_tool("make_income")
-    found = script.calibrate(load_census(), np.linspace(0.01, 0.99, 16_281))
-    assert len(np.unique(found["row"])) == 12_000
-    np.testing.assert_array_equal(found["split"], income.split)
-    adult = load_adult()
-    np.testing.assert_array_equal(adult["fnlwgt"][found["row"]], income["fnlwgt"])
 
 
 def rates(income, rows):

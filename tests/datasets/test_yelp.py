@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
 import varcal as vc
-from varcal.datasets import Dataset, load_adult, load_yelp
+from varcal.datasets import load_adult, load_yelp
 from varcal.exceptions import InputError
 
 
@@ -16,29 +15,6 @@ def yelp():
 
 
 class TestYelp:
-    def test_shape(self, yelp):
-        assert isinstance(yelp, Dataset)
-        assert repr(yelp) == "Dataset('yelp', 29,500 rows, 11 variables)"
-        assert list(yelp.X)[:3] == ["length", "special_characters", "words"]
-        assert all(len(column) == 29_500 for column in (yelp.y, yelp.p, *yelp.X.values()))
-        assert set(np.unique(yelp.y)) == {0, 1}
-        assert dict(zip(*np.unique(yelp.split, return_counts=True), strict=True)) == {
-            "calibration": 10_000,
-            "test": 19_500,
-        }
-
-    def test_right_nearly_always_and_overconfident(self, yelp):
-        held = yelp.part("test")
-        hit, score = (held.p > 0.5) == held.y, np.maximum(held.p, 1 - held.p)
-        assert hit.mean() == pytest.approx(0.9680, abs=5e-5)
-        gap = score.mean() - hit.mean()
-        assert gap == pytest.approx(0.0120, abs=5e-5)
-        # One-sided at every length, so that the error by length is the mean gap (theorem 3).
-        deciles = np.quantile(held["length"], np.linspace(0, 1, 11)[1:-1])
-        by_length = np.bincount(np.searchsorted(deciles, held["length"]), score - hit)
-        assert (by_length > 0).all()
-        assert vc.vece(held.y, held.p, held["length"]) == pytest.approx(gap)
-
     def test_what_the_papers_calibrators_do(self, yelp):
         """The table of docs/datasets.md."""
         fit, held = yelp.part("calibration"), yelp.part("test")

@@ -323,9 +323,7 @@ def _notes(
     if evidence.n_dropped:
         were = "was" if evidence.n_dropped == 1 else "were"
         notes.append(f"{count(evidence.n_dropped, 'row')} without an outcome {were} left out.")
-    columns = judged.rows[0].table.columns
-    bins = zip(columns["n"], columns["share"], columns["side"], strict=True)
-    if any(abs(n / evidence.n_rows - share) > 1e-9 for n, share, side in bins if side == "all"):
+    if judged.rows[0].weighted:
         notes.append("Rows are weighted: so are says, happens, shares and errors, not row counts.")
     some = {
         "Missing values of {} are in a bin of their own.": [

@@ -15,7 +15,7 @@ import numpy as np
 from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._audit.audit import label_of
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
-from varcal._audit.record import Target
+from varcal._audit.record import Target, read, saved
 from varcal._files.conform import restored
 from varcal._inference.cell_law import law_of_sides
 from varcal._inference.gap_law import GapLaw
@@ -80,11 +80,6 @@ LEAST_CHANGE = {
 }
 #: Figures whose values are in points; with accuracy, those whose differences are.
 POINTS = (AVERAGE, BY_SCORE, UNEVEN)
-#: The numbers of a row, any of which may be NaN.
-_NUMBERS = (
-    *("value", "low", "high", "noise_floor", "p_value", "p_holm"),
-    *("difference", "difference_low", "difference_high"),
-)
 
 
 def metric_text(metric: str, value: float, digits: int = 1) -> str:
@@ -237,20 +232,15 @@ class Comparison:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        names = [one.name for one in fields(self) if one.name not in ("rows", "methods", "backend")]
-        return {
-            "methods": list(self.methods),
-            **{name: getattr(self, name) for name in names},
-            "rows": [
-                {name: None if value != value else value for name, value in vars(row).items()}
-                for row in self.rows
-            ],
-        }
+        found: dict[str, Any] = saved(self)
+        del found["backend"]
+        return found
 
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Comparison:
         """Return the comparison that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "a comparison")
+        own = {name: one for name, one in data.items() if name != "title"}  # of a report
+        return restored(lambda: read(own, cls), cls, "a comparison")
 
     def _check_saved(self) -> None:
         """Raise ValueError unless every figure has a row for every method."""
@@ -266,17 +256,6 @@ class Comparison:
             raise ValueError("a row has an unknown method")
         if any(row.verdict not in COMPARED or row.metric not in LEAST_CHANGE for row in self.rows):
             raise ValueError("a row has an unknown verdict or metric")
-
-    @classmethod
-    def _of(cls, data: dict[str, Any]) -> Comparison:
-        plain = {one.name: data[one.name] for one in fields(cls) if one.name in data}
-        rows = tuple(
-            ComparisonRow(
-                **row | {name: math.nan if row[name] is None else row[name] for name in _NUMBERS}
-            )
-            for row in data["rows"]
-        )
-        return cls(**plain | {"methods": tuple(data["methods"]), "rows": rows})
 
     def to_frame(self) -> Any:
         """Return the long table as a frame of the input's library."""

@@ -375,8 +375,7 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
     overall = overall_gap(every, level)
     score = evidence.profile(key, None)
     by_score = measure_and_test(score, level=level, random_state=settings.random_state)
-    n, hits = float(every.n.sum()), overall.accuracy
-    events = round(n * min(hits, 1 - hits))
+    events = _events(every)
     limit, reason = limit_of(
         overall.confidence, overall.accuracy, events, settings.limit, settings.relative_limit
     )
@@ -407,6 +406,15 @@ def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Ta
         limit=limit,
         limit_reason=reason,
     )
+
+
+def _events(every: BinnedStats) -> int:
+    """Return the rows of the rarer outcome; with weights, the effective number of them (Kish)."""
+    hit, hit2, weight, weight2 = (
+        float(every.total(name).sum()) for name in ("hit", "hit2", "weight", "weight2")
+    )
+    total, squares = min((hit, hit2), (weight - hit, weight2 - hit2))
+    return round(total**2 / squares) if squares > 0 else 0
 
 
 def sides_of(evidence: Evidence, key: int, name: str) -> list[Profile]:

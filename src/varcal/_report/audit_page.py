@@ -13,7 +13,7 @@ from typing import Any
 from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
+from varcal._audit.screen import Group, Screen, name_of, row_digits, side_of, uneven_words
 from varcal._report.intersections import combinations
 from varcal._report.page import (
     Axis,
@@ -114,7 +114,9 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
     quiet = [row for row in audit.rows if not _is_shown(row, audit)]
     name = audit.target.name if len(audit.targets) == 1 else audit.label
     worst = max((row.high for row in shown or audit.rows), default=0.02)
-    steps = [step for one in screen.steps for step in (one.average, one.by_score, one.uneven)]
+    steps = [
+        step for one in screen.steps for step in (one.average, one.rung.by_score, one.rung.worst[1])
+    ]
     reach = max((max(abs(one.low), abs(one.high)) for one in steps), default=0.02)
     most = None if cards else 0
     return {
@@ -145,6 +147,7 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
         "difference": difference,
         "side_of": side_of,
         "uneven_words": uneven_words,
+        "row_digits": row_digits,
         "FINDINGS": FINDINGS,
     }
 

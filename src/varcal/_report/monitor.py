@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from markupsafe import Markup
 
 from varcal._monitor.history import FULL_COLOUR, HeatRow, MonitorView, view_of
-from varcal._monitor.monitor import Event, Monitor, Status, Where, evidence_text
+from varcal._monitor.monitor import Monitor, Status, Where, evidence_text
 from varcal._report import page as svg
 from varcal._report.page import (
     as_html,
@@ -21,7 +21,6 @@ from varcal._report.page import (
     installed,
     json_text,
     now,
-    plain,
     render,
     write_report,
 )
@@ -54,102 +53,56 @@ _CLOSED = (
 )
 
 
-@dataclass(frozen=True)
-class MonitorSummary:
-    """The content of the report of a monitor, whatever its format.
-
-    Attributes
-    ----------
-    headline, lede : Sentence
-        Alarm or not, where and since when; how large the gap is, and how sure that is.
-    badge : str
-        The same in one or two words.
-    look : {"bad", "watch", "ok"}
-        How urgent it is.
-    steps : tuple of (str, Sentence)
-        What to do next, each with its title.
-    facts : tuple of (str, str)
-        Numbers and settings.
-    view : MonitorView
-        What is drawn.
-    log : tuple of Event
-        Alarms, acknowledgements and resets, the latest first.
-    """
-
-    title: str
-    created: str
-    headline: Sentence
-    lede: Sentence
-    badge: str
-    look: str
-    steps: tuple[tuple[str, Sentence], ...]
-    facts: tuple[tuple[str, str], ...]
-    view: MonitorView
-    log: tuple[Event, ...]
-    notes: tuple[Sentence, ...]
-    method: tuple[str, ...]
-    versions: tuple[tuple[str, str], ...]
-    citation: list[str]
-
-
 def write_monitor(
     monitor: Monitor, path: str | PathLike[str], *, title: str = "Calibration monitor"
 ) -> None:
     """Write the report of a monitor."""
+    summary = summarise_monitor(monitor, title)
     forms = {
-        ".html": lambda: monitor_html(summarise_monitor(monitor, title)),
-        ".md": lambda: monitor_markdown(summarise_monitor(monitor, title)),
-        ".json": lambda: json_text(plain(summarise_monitor(monitor, title))),
+        ".html": lambda: monitor_html(summary),
+        ".md": lambda: render("monitor.md.j2", **_context(summary)),
+        ".json": lambda: json_text(summary),
     }
     write_report(path, forms)
 
 
-def monitor_html(summary: MonitorSummary) -> str:
+def monitor_html(summary: Mapping[str, Any]) -> str:
     """Return the page as text."""
-    view, words = summary.view, _words(summary.view)
+    context = _context(summary)
+    view, words = summary["view"], context["words"]
     return render(
         "monitor.html.j2",
-        summary=summary,
         evidence_chart=evidence_chart(view) if len(view.x) else "",
         rate_chart=rate_chart(view, words) if view.shown is not None else "",
         heat_strip=partial(heat_strip, view=view, words=words),
-        words=words,
-        claim=_claim(view),
+        **context,
     )
-
-
-def monitor_markdown(summary: MonitorSummary) -> str:
-    """Return headline, lede, facts, next steps, places and the log."""
-    view = summary.view
-    return render("monitor.md.j2", summary=summary, words=_words(view), claim=_claim(view))
 
 
 def status_html(monitor: Monitor) -> str:
     """Return the badge, the headline and the lede, for a notebook."""
     summary = summarise_monitor(monitor)
-    headline, lede = as_html(summary.headline), as_html(summary.lede)
-    return f"<div><h3>{summary.badge}: {headline}</h3><p>{lede}</p></div>"
+    headline, lede = as_html(summary["headline"]), as_html(summary["lede"])
+    return f"<div><h3>{summary['badge']}: {headline}</h3><p>{lede}</p></div>"
 
 
-def _claim(view: MonitorView) -> Sentence:
-    return claim_name(view.shown.claim if view.shown is not None else RISK)
-
-
-def _words(view: MonitorView) -> dict[str, str]:
-    """Return the words of charts and tables: heads, lines, the axis, the sides of a gap."""
-    claim = view.shown.claim if view.shown is not None else RISK
+def _context(summary: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what templates show: the summary, and the words of charts and tables."""
+    shown = summary["view"].shown
+    claim = shown.claim if shown is not None else RISK
     names = ("says", "happens", "predicted", "actual", "rate")
     texts = (
         ("Is sure", "Is right", "how sure", "is right", "share right")
         if claim == CONFIDENCE
         else ("Model says", "Happens", "predicted", "actual", "actual rate")
     )
-    sides = {"over": gap_side(1, claim), "under": gap_side(-1, claim)}
-    return dict(zip(names, texts, strict=True)) | sides
+    words = dict(zip(names, texts, strict=True))
+    words |= {"over": gap_side(1, claim), "under": gap_side(-1, claim)}
+    return {"summary": summary, "words": words, "claim": claim_name(claim)}
 
 
-def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> MonitorSummary:
-    """Return the content of the report of a monitor.
+def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> dict[str, Any]:
+    """Return the content of the report of a monitor, whatever its format.
 
     Parameters
     ----------
@@ -164,22 +117,22 @@ def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> M
         look = "ok" if status.n_batches and not status.close else "watch"
     else:
         badge, look = ("Alarm, acknowledged", "watch") if status.acknowledged else ("Alarm", "bad")
-    return MonitorSummary(
-        title=title,
-        created=now(),
-        headline=_headline(monitor, status),
-        lede=_lede(monitor, status),
-        badge=badge,
-        look=look,
-        steps=_steps(status.where),
-        facts=_facts(monitor, status),
-        view=view_of(monitor),
-        log=tuple(reversed(monitor.events)),
-        notes=(*(Sentence.of(Named(note)) for note in monitor.notes), Sentence.of(_CLOSED)),
-        method=_method(monitor),
-        versions=installed(),
-        citation=citation(),
-    )
+    return {
+        "title": title,
+        "created": now(),
+        "headline": _headline(monitor, status),
+        "lede": _lede(monitor, status),
+        "badge": badge,
+        "look": look,
+        "steps": _steps(status.where),
+        "facts": _facts(monitor, status),
+        "view": view_of(monitor),
+        "log": tuple(reversed(monitor.events)),
+        "notes": (*(Sentence.of(Named(note)) for note in monitor.notes), Sentence.of(_CLOSED)),
+        "method": _method(monitor),
+        "versions": installed(),
+        "citation": citation(),
+    }
 
 
 def _headline(monitor: Monitor, status: Status) -> Sentence:
