@@ -8,13 +8,12 @@ import pytest
 import varcal as vc
 from cases import audits
 from cases.audits import HOSTILE, IMAGE, SCRIPT
-from cases.browser import MISSING, open_browser, skip_without_browser
+from cases.browser import MISSING, new_page, open_browser, skip_without_browser
 from cases.monitors import make_bins, make_rows
 
 if not MISSING:
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=600_000)  # not a test of speed
 pytestmark = [
     pytest.mark.browser,
     skip_without_browser,
@@ -71,17 +70,19 @@ def browser():
 @pytest.fixture
 def visit(browser, pages):
     """Return a function that opens a page and fails the test on any complaint or request."""
-    contexts, complaints = [], []
+    shown, complaints = [], []
+
+    def dismissed(dialog):
+        complaints.append(dialog.message)
+        dialog.dismiss()  # a page with an open dialog would wait for ever
 
     def opened(name="adult", *, scheme="light", width=1200):
-        context = browser.new_context(
-            color_scheme=scheme, viewport={"width": width, "height": 900}, has_touch=width < 500
-        )
-        contexts.append(context)
-        page = context.new_page()
+        size = {"viewport": {"width": width, "height": 900}, "has_touch": width < 500}
+        page = new_page(browser, color_scheme=scheme, **size)
+        shown.append(page)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("dialog", dismissed)
         address = (pages / f"{name}.html").as_uri()
         page.on(
             "request", lambda sent: sent.url.split("#")[0] == address or complaints.append(sent.url)
@@ -90,8 +91,8 @@ def visit(browser, pages):
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in shown:
+        page.context.close()
     assert complaints == []
 
 
@@ -226,15 +227,14 @@ def test_the_ranking_can_be_sorted_and_lines_copied(visit, browser, pages):
         assert names.all_inner_texts() == expected
     sorted_by = page.locator("#ranking th[aria-sort]")
     expect(sorted_by).to_have_attribute("aria-sort", "ascending")
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    other = context.new_page()
+    other = new_page(browser, permissions=["clipboard-read", "clipboard-write"])
     other.goto((pages / "groups.html").as_uri())
     other.locator(".copy").first.click()
     expect(other.locator(".copy").first).to_have_text("copied")
     copied = other.evaluate("navigator.clipboard.readText()")
     assert copied == other.locator(".command code").first.inner_text()
     assert copied.startswith("varcal calibrate")
-    context.close()
+    other.context.close()
 
 
 def test_hostile_names_are_text(visit):

@@ -117,27 +117,16 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     output = given["output"]
     if output:
         options.check_output(output, options.REPORTS)
-    rows = options.rows_in_place(
-        options.Files.of(given, output),
-        options.roles_of(given),
-        given["variables"],
-        given["exclude"],
-        {f"--{option}": given[option] or () for option in ("include", "protected")},
-    )
-    with rows as (data, labels), options.naming_columns(given):
+    with options.judged_rows(given, output, "include", "protected") as rows:
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
-        from varcal._input.predictions import ALL  # noqa: PLC0415
 
         found = run(
-            given["label"],
-            list(given["prob"]),
-            given["variables"] or ALL,
+            **rows,
             limit=given["limit"],
             relative_limit=given["relative_limit"],
             protected=given["protected"] or (),
             ladder=given["ladder"],
             slices=given["slices"] or given["fail_on"] == SLICE,
-            **options.settings_of(given, data, labels),
         )
         took = f"{time.perf_counter() - start:.1f}s"
         limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}

@@ -63,12 +63,9 @@ def compare(**given: Any) -> None:
 
     labels = table.column(given["label"])
     with options.naming_columns(given, list(sets)):
-        found = run(
-            given["label"],
-            sets,
-            given["variables"] or (ALL if variables else None),
-            **options.settings_of(given, table.drop_columns(given["exclude"] or []), labels),
-        )
+        data = table.drop_columns(given["exclude"] or [])
+        X = given["variables"] or (ALL if variables else None)
+        found = run(methods=sets, X=X, **options.settings_of(given, data, labels))
     if output:
         found.report(output)
     if given["as_json"]:

@@ -307,6 +307,31 @@ def rows_in_place(
         yield data, labels
 
 
+@contextmanager
+def judged_rows(
+    given: Mapping[str, Any], output: str | None = None, *named: str
+) -> Iterator[dict[str, Any]]:
+    """Give the arguments of the library for the rows that a command names.
+
+    Errors of the library name the options and their columns.
+
+    Parameters
+    ----------
+    given : mapping
+        The options.
+    output : str or None
+        A file that the command writes.
+    *named : str
+        Other options that name columns.
+    """
+    others = {f"--{option}": given[option] or () for option in named}
+    files, roles = Files.of(given, output), roles_of(given)
+    rows = rows_in_place(files, roles, given["variables"], given["exclude"], others)
+    with rows as (data, labels), naming_columns(given):
+        variables = {"X": given["variables"]} if given["variables"] else {}
+        yield {"p": list(given["prob"]), **variables, **settings_of(given, data, labels)}
+
+
 def read_rows(
     files: Files,
     roles: Mapping[str, Sequence[str]],
@@ -331,6 +356,7 @@ def settings_of(given: Mapping[str, Any], data: Any, labels: Any) -> dict[str, A
     """Return the arguments of the library that tell what is judged in which rows."""
     more = ("level", "from_logits", "include")
     return {
+        "y": given["label"],
         "data": data,
         "classes": as_labels(given["classes"], labels),
         "pos_label": one_label(given["pos_label"], labels),

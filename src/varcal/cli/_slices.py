@@ -63,22 +63,12 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     after = None if after == "none" else after
     if output:
         options.check_output(output, (".json", ".md"))
-    rows = options.rows_in_place(
-        options.Files.of(given, output),
-        options.roles_of(given),
-        given["variables"],
-        given["exclude"],
-        {"--include": given["include"] or ()},
-    )
     number = None
-    with rows as (data, labels), options.naming_columns(given), waiting("Searching"):
-        columns = (given["label"], list(given["prob"]))
-        settings = options.settings_of(given, data, labels)
-        settings |= {"X": given["variables"]} if given["variables"] else {}
+    with options.judged_rows(given, output, "include") as rows, waiting("Searching"):
         depth, draws = given["max_depth"], given["draws"]
-        found = vc.slices(*columns, max_depth=depth, after=after, draws=draws, **settings)
+        found = vc.slices(max_depth=depth, after=after, draws=draws, **rows)
         if given["number"]:
-            number = vc.predictable_gap(*columns, **settings)
+            number = vc.predictable_gap(**rows)
     if output and output.lower().endswith(".json"):
         found.save(output)
     elif output:
