@@ -102,27 +102,6 @@ def test_the_error_by_score_after_pooling_is_not_biased_to_0():
     assert np.mean([one.by_score.low <= t <= one.by_score.high for one, t in pairs]) >= 0.9
 
 
-def test_the_scale_of_weights_does_not_matter():
-    y, p, X = rows(1500, WORLDS["shift"])
-    figures = []
-    for weight in (1 + y % 2, 1000 * (1 + y % 2)):
-        ladder = vc.audit(y, p, X, sample_weight=weight, ladder="score").ladder
-        figures += [(r.average.high, r.by_score.high, r.log_loss) for r in ladder.rungs]
-    assert np.array(figures[:3]) == pytest.approx(np.array(figures[3:]))
-
-
-def test_more_classes():
-    rng = np.random.default_rng(2)
-    logits = rng.normal(0, 1, (3000, 4))
-    true = logits + np.array([1.0, 0, 0, -0.5])
-    p, q = (np.exp(one) / np.exp(one).sum(1, keepdims=True) for one in (logits, true))
-    y = (rng.random((3000, 1)) > q.cumsum(1)).sum(1)
-    audit = vc.audit(y, p, {"v": rng.random(3000)})
-    assert audit.advice == "shift"
-    text = json.dumps(audit.ladder.to_dict(), allow_nan=False)
-    assert Ladder.from_dict(json.loads(text)).to_dict() == audit.ladder.to_dict()
-
-
 def test_obstacles():
     for n, events, n_groups, reason in (
         (40, 10, 40, "it needs 50 rows; there are 40"),

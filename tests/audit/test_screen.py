@@ -227,13 +227,3 @@ def test_a_sure_place_and_no_single_group_certain_exclude_each_other(rng):
         listed = "No single group is certain" in repr(found)
         assert not (listed and found.places)
         assert all(one.is_sure for one in found.places)
-
-
-def test_averages_that_are_not_known_are_not_called_right():
-    found = made(0.0, 0.0, (0.05, 0.04, 0.06), "above limit")
-    wide = replace(found.target, gap_low=-0.03, gap_high=0.03)
-    found = replace(found, targets={wide.name: wide})
-    assert "is about right on average, wrong for groups" in str(found.screen().headline)
-    high = replace(found.target, gap_low=0.006, gap_high=0.03, gap=0.018)
-    found = replace(found, targets={high.name: high})
-    assert "is somewhat too high on average" in str(found.screen().headline)

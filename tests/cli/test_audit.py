@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
@@ -74,21 +74,6 @@ def test_audit_agrees_with_the_library(folder):
         one.pop("table", None)
         one.pop("score", None)
     assert told == expected | {"gates": [], "passed": True}
-
-
-def test_more_than_two_classes_and_their_order(tmp_path):
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), 2000)
-    y = np.array([3, 1, 2])[[rng.choice(3, p=one) for one in p]]
-    table = pa.table({"y": y, "a": p[:, 0], "b": p[:, 1], "c": p[:, 2], "v": rng.random(2000)})
-    parquet.write_table(table, tmp_path / "rows.parquet")
-    given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c", *QUICK]
-    done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
-    targets = json.loads(done.stdout)["targets"]
-    assert [one["label"] for one in targets.values()][-3:] == ["3", "1", "2"]
-    assert all(abs(one["gap"]) < 0.05 for one in targets.values())
-    done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
-    assert done.returncode == 2 and "are not of the type of the label column, int64" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["right", "high", "tilted", "right-few", "high-few"])

@@ -39,25 +39,6 @@ def test_calibrate_apply_compare(folder, calibrated):
     assert done.returncode == 2 and ".html" in done.stderr
 
 
-def test_methods_of_the_ladder(folder, tmp_path):
-    """The three repairs of an audit's ladder, and what they read."""
-    rows = csv.read_csv(folder / "cal.csv")
-    p, y = rows.select(["p"]), rows["y"]
-    given = ["calibrate", folder / "cal.csv", *COLUMNS, "-o", tmp_path / "cal.json", "--method"]
-    for method, peer in (
-        ("shift", vc.calibrators.ShiftCalibrator()),
-        ("score-curve", vc.BetaCalibrator()),
-    ):
-        done = run(*given, method, "--weight", "w")
-        assert done.returncode == 0 and not done.stderr
-        saved = vc.load(tmp_path / "cal.json")
-        assert type(saved) is type(peer) and saved.score_names_ == ("p",)
-        wanted = peer.fit(p, y, sample_weight=rows["w"]).predict_proba(p)
-        np.testing.assert_array_equal(saved.predict_proba(p), wanted)
-    done = run(*given, "shift", "--variables", "age")
-    assert done.stderr == "warning: --method shift reads only the score, and not --variables\n"
-
-
 def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
     rows = parquet.read_table(folder / "rows.parquet").slice(0, 1000)
     rows = rows.append_column("id", pa.array([f"n{k}" for k in range(1000)]))

@@ -39,13 +39,6 @@ def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
         assert part in text
 
 
-def test_other_databases_are_only_parsed(saved, tmp_path):
-    pytest.importorskip("sqlglot", reason="sqlglot is not installed")
-    path = tmp_path / "cal.sql"
-    done = run(saved, "--to", "sql", "--dialect", "snowflake", "-o", path, "--check")
-    assert done.exit_code == 0 and "only parsed, not run" in done.output
-
-
 def test_onnx_is_run(saved, tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.onnx", "--check")

@@ -91,20 +91,6 @@ def test_sums_of_workers_are_one_batch(folder):
     assert "(7,500 rows)" in done.stdout
 
 
-def test_a_report_never_replaces_the_state_or_the_batch(folder):
-    start(folder)
-    before = (folder / "state.json").read_bytes()
-    for command in (["report", "state.json"], ["update", "state.json", "2026-11-01.csv"]):
-        done = run("monitor", *command, "-o", "state.json", cwd=folder)
-        assert done.returncode == 2 and "'state.json' is an input file" in done.stderr
-    monitor = vc.load(folder / "state.json")
-    vc.collect(make_rows(500), monitor.bins).save(folder / "sums-1.json")
-    given = ["sums-*.json", "--id", "1", "-o", "sums-1.json"]
-    done = run("monitor", "update", "state.json", *given, cwd=folder)
-    assert done.returncode == 2 and "'sums-1.json' is an input file" in done.stderr
-    assert (folder / "state.json").read_bytes() == before
-
-
 def test_a_hint_says_which_options_are_those_of_init(folder):
     start(folder)
     rows = make_rows(3)

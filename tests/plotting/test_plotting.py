@@ -190,21 +190,6 @@ def test_the_ranking_is_that_of_the_audit(audit, ax):
     assert not any(word in text for word in ("risk", "confidence", "claim") for text in shown)
 
 
-def test_dots_without_evidence_are_hollow_and_limits_dashed(audit):
-    ax = audit.plot()
-    drawn = {one.get_label(): one for one in ax.collections}
-    limit = drawn["limit 2"]
-    assert {tuple(line[:, 0]) for line in limit.get_segments()} == {(0.02, 0.02)}
-    assert limit.get_linestyle()[0][1] is not None
-    names = [row.variable for row in audit.rows if row.verdict == "no evidence"]
-    hollow = drawn["no evidence"]
-    assert len(hollow.get_offsets()) == len(names) > 0
-    assert hollow.get_facecolor()[0].tolist() == [1, 1, 1, 1]
-    assert "error, points; 95% intervals" in texts(audit.plot(quantity="error"))
-    with pytest.raises(InputError, match="quantity must be one of 'uneven', 'error'"):
-        audit.plot(quantity="vece")
-
-
 @pytest.mark.parametrize("name", ["age", "occupation"])
 def test_bins_are_drawn_for_all_rows_and_each_side(audit, name, ax):
     row = audit.row(name)
@@ -301,12 +286,6 @@ def test_every_kind_is_drawn(rows, kind):
     if kind == "table":
         first = {one.get_text().split("\n")[0] for one in ax.texts}
         assert f"{100 * found.gap[0, 0]:+.1f}".replace("-", "−") in first
-
-
-def test_levels_may_come_first(rows, ax):
-    found = surface(rows, "kind", "v")
-    assert found.plot(ax) is ax and len(ax.child_axes) == 3
-    assert SurfaceView.of(found).up.name == "kind"
 
 
 def test_a_monitor_shows_its_evidence_and_rates(rows):

@@ -156,20 +156,6 @@ def test_parts_of_a_chart_say_their_values(visit):
     expect(phone.locator(".tooltip")).to_have_text(re.compile("^2026-06-03: .* points too "))
 
 
-def test_cards_without_findings_are_folded_and_links_open_them(visit):
-    page = visit()
-    noise = card_of(page, "noise")
-    expect(noise).not_to_have_attribute("open", "")
-    page.get_by_text("without evidence").first.click()
-    page.get_by_role("link", name="noise").click()
-    expect(noise).to_have_attribute("open", "")
-    expect(noise.locator("svg.chart").first).to_be_visible()
-    noise.locator("summary").first.click()
-    expect(noise).not_to_have_attribute("open", "")
-    page.get_by_role("link", name="noise").click()
-    expect(noise).to_have_attribute("open", "")
-
-
 @pytest.mark.parametrize("name", [*PAGES, *MONITORS])
 def test_nothing_is_cut_off_on_a_phone(visit, name):
     page = visit(name, width=390)

@@ -1,13 +1,9 @@
 """Edges that people can read: days, months, years, units and time zones."""
 
 import numpy as np
-import pandas as pd
 import pytest
 
-import varcal as vc
 from varcal._edge_texts import edge_texts
-from varcal._input.variables import Variable
-from varcal._sums.choose import choose_bins
 
 
 def seconds(*stamps):
@@ -32,14 +28,3 @@ def seconds(*stamps):
 )
 def test_instants_are_as_short_as_tells_them_apart(stamps, texts):
     assert edge_texts(seconds(*stamps), datetime=True) == texts
-
-
-def test_time_zones_stay_and_are_shown():
-    local = pd.date_range("2024-07-01", periods=90, freq="D", tz="Europe/Berlin")
-    bins = choose_bins([Variable.of(pd.Series(local), "day")], n_bins=20)
-    assert bins.labels()[0] == "[2024-07-01 00:00, 2024-07-05 10:48] (Europe/Berlin)"
-    p = np.linspace(0.1, 0.9, 900)
-    y = np.arange(900) % 2
-    day = pd.Series(np.tile(local, 10))
-    curve = vc.curve(y, p, day)
-    assert curve.zone == "Europe/Berlin" and curve.worst_label.endswith("(Europe/Berlin)")

@@ -525,7 +525,8 @@ class Screen:
     def protected(self) -> tuple[Group, ...]:
         """All levels or bins of the protected columns, each with the interval of its own."""
         made = []
-        for row in (self.audit.row(name) for name in self.audit.protected):
+        kept = [row for row in self.audit.rows if row.variable in self.audit.protected]
+        for row in sorted(kept, key=lambda row: self.audit.protected.index(row.variable)):
             colon = ":" if row.kind == "levels" else ""
             words = side_of(1.0, row.target), side_of(-1.0, row.target)
             names = ("side", "bin", "n", "predicted", "observed", "gap_low", "gap_high")

@@ -7,7 +7,6 @@ import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import resources
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -16,25 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray
-from varcal.datasets._dataset import Dataset
+from varcal.datasets._dataset import Dataset, bundled
 from varcal.exceptions import InputError
 
-NUMERIC = (
-    "age",
-    "fnlwgt",
-    "education-num",
-    "capital-gain",
-    "capital-loss",
-    "hours-per-week",
-)
+NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 CATEGORICAL = (
-    "workclass",
-    "education",
-    "marital-status",
-    "occupation",
-    "relationship",
-    "race",
-    "sex",
+    *("workclass", "education", "marital-status", "occupation", "relationship", "race", "sex"),
     "native-country",
 )
 
@@ -84,17 +70,9 @@ def load_adult() -> Dataset:
     >>> float(round(confidence.mean(), 2)), float(round(hit.mean(), 2))
     (1.0, 0.79)
     """
-    path = resources.files("varcal.datasets") / "adult.npz"
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        return Dataset(
-            name="adult",
-            description=_ADULT,
-            source=SOURCE,
-            licence=LICENCE,
-            y=stored["y"].astype(np.int64),
-            p=stored["p"],
-            X=unpack(stored),
-        )
+    stored = bundled("adult")
+    y = stored["y"].astype(np.int64)
+    return Dataset("adult", _ADULT, SOURCE, LICENCE, y=y, p=stored["p"], X=unpack(stored))
 
 
 def unpack(stored: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
@@ -188,10 +166,8 @@ def load_census(source: str | PathLike[str] | None = None) -> Census:
             parse(text, name) for name, text in zip(PARTS, _texts(Path(source)), strict=True)
         )
         return Census(X_train, y_train, X_test, y_test)
-    path = resources.files("varcal.datasets") / "census.npz"
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
-        X_train, y_train = unpack(stored), stored["y"].astype(np.int64)
-    adult = load_adult()
+    stored, adult = bundled("census"), load_adult()
+    X_train, y_train = unpack(stored), stored["y"].astype(np.int64)
     return Census(X_train, y_train, adult.X, adult.y)
 
 
@@ -244,10 +220,7 @@ def _check_found(found: dict[str, Any], source: Path) -> None:
     """Raise an error if a part was not found."""
     for part, places in found.items():
         if not places:
-            raise InputError(
-                f"no {part} in {str(source)!r}",
-                _BOTH_OR_NONE,
-            )
+            raise InputError(f"no {part} in {str(source)!r}", _BOTH_OR_NONE)
 
 
 _INCOME = (
@@ -292,15 +265,10 @@ def load_income() -> Dataset:
     >>> ece < 0.02, vece > 0.12
     (True, True)
     """
-    path = resources.files("varcal.datasets") / "income.npz"
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        stored = dict(archive)
-    adult, row = load_adult(), stored["row"]
+    stored, adult = bundled("income"), load_adult()
+    row = stored["row"]
     return Dataset(
-        name="income",
-        description=_INCOME,
-        source=SOURCE,
-        licence=LICENCE,
+        *("income", _INCOME, SOURCE, LICENCE),
         y=adult.y[row],
         p=stored["p"].astype(np.float64),
         X={name: column[row] for name, column in adult.X.items()},

@@ -211,10 +211,6 @@ def check_random_state(argument: str, value: object) -> int | np.random.Generato
     return check_seed(argument, value)
 
 
-#: How every simulator checks its arguments.
-SIMULATOR = {"n": check_rows, "random_state": check_random_state}
-
-
 @dataclass(frozen=True)
 class Shape:
     """A curve on [0, 1].
@@ -320,7 +316,8 @@ class Gap:
     vece=check_finite,
     scores=one_of(*SCORES),
     variable=one_of(*VARIABLES),
-    **SIMULATOR,
+    n=check_rows,
+    random_state=check_random_state,
 )
 def make_gap(
     n: int,
@@ -382,7 +379,9 @@ def make_gap(
     >>> make_gap(1000, "hump", variable="categorical").v[:3]
     array(['f', 'd', 'b'], dtype='<U1')
     """
-    vece = 0.0 if shape == "none" else _checked_vece(vece)
+    if shape != "none" and not 0 <= vece < 1:
+        raise InputError(f"vece must be from 0 to below 1; got {vece!r}", "for example vece=0.04")
+    vece = 0.0 if shape == "none" else vece
     score = SCORES[scores]
     top, bottom, over, under = _extent(shape, variable)
     scale = vece / (over + under) if vece else 0.0
@@ -457,12 +456,6 @@ def _extent(shape: str, variable: str) -> tuple[float, float, float, float]:
     gap = Gap(shape, variable)(values)
     over, under = shares @ np.maximum(gap, 0), shares @ np.maximum(-gap, 0)
     return float(gap.max()), float(gap.min()), float(over), float(under)
-
-
-def _checked_vece(vece: float) -> float:
-    if not 0 <= vece < 1:
-        raise InputError(f"vece must be from 0 to below 1; got {vece!r}", "for example vece=0.04")
-    return float(vece)
 
 
 def _check_size(
