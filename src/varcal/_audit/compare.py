@@ -239,8 +239,11 @@ class Comparison:
     @classmethod
     def from_dict(cls, data: dict[str, Any]) -> Comparison:
         """Return the comparison that `to_dict` described."""
-        own = {name: one for name, one in data.items() if name != "title"}  # of a report
-        return restored(lambda: read(own, cls), cls, "a comparison")
+
+        def build() -> Any:
+            return read({name: data[name] for name in data if name != "title"}, cls)
+
+        return restored(build, cls, "a comparison")
 
     def _check_saved(self) -> None:
         """Raise ValueError unless every figure has a row for every method."""
