@@ -344,6 +344,8 @@ class Comparison:
         return html_table(self._shown(), self._head)
 
 
+#: A figure and the ends of its interval.
+_Three = tuple[float, float, float]
 #: Without groups, the correlation of two errors comes from omitting each of this many parts once.
 N_PARTS = 100
 
@@ -458,15 +460,14 @@ def compare(
     keys = tuple(audit_keys(first.classes, pos_label))
     settings = Settings(label_of(y, data), keys, level, random_state=random_state)
     question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
-    work = _Work(first, settings)
     sets = [_Set(name, one, InMemory(one, question), settings) for name, one in given.items()]
-    rows = [row for one in sets for row in _loss_rows(work, one, sets[0])]
+    work = _Work(sets[0], settings)
+    rows = [row for one in sets for row in work.losses(one)]
     if len(first.classes) == 2:
-        rows += [_auc_row(work, one, sets[0]) for one in sets]
-    for metric in (AVERAGE, BY_SCORE):
-        rows += [_error_row(work, one, sets[0], metric, None) for one in sets]
-    for variable in first.variables:
-        rows += [_error_row(work, one, sets[0], UNEVEN, variable) for one in sets]
+        rows += [work.auc(one) for one in sets]
+    rows += [work.average(one) for one in sets]
+    for variable in (None, *first.variables):
+        rows += [work.error(one, variable) for one in sets]
     order = {name: k for k, name in enumerate(given)}
     keyed = list(dict.fromkeys((row.metric, row.variable) for row in rows))
     rows.sort(key=lambda row: (keyed.index((row.metric, row.variable)), order[row.method]))
@@ -518,20 +519,25 @@ class _Set:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """The rows of a comparison, and how they belong together."""
+    """Compares sets with the first of them, row by row of the table."""
 
-    first: Predictions
+    base: _Set
     settings: Settings
+
+    @property
+    def rows(self) -> Predictions:
+        """The rows that all sets are about."""
+        return self.base.predictions
 
     @cached_property
     def bucket(self) -> tuple[Ints | None, int]:
         """The bucket of groups of each row, and their number."""
-        return buckets(self.first.unit)
+        return buckets(self.rows.unit)
 
     @cached_property
     def df(self) -> float:
         """Degrees of freedom of p-values."""
-        groups = self.first.groups
+        groups = self.rows.groups
         return math.inf if groups is None else len(np.unique(groups)) - 1.0
 
     @cached_property
@@ -540,127 +546,94 @@ class _Work:
         bucket, n_buckets = self.bucket
         if bucket is not None:
             return bucket, n_buckets
-        n = len(self.first)
-        n_parts = min(N_PARTS, n)
+        n_parts = min(N_PARTS, len(self.rows))
         rng = np.random.default_rng(self.settings.random_state)
-        return rng.permutation(np.arange(n) % n_parts), n_parts
+        return rng.permutation(np.arange(len(self.rows)) % n_parts), n_parts
+
+    def mean(self, values: Floats) -> _Three:
+        """Return the mean of values of the rows, with its interval."""
+        return mean_interval(values, self.rows.weight, self.rows.groups, self.settings.level)
 
     def row(
-        self,
-        one: _Set,
-        base: _Set,
-        metric: str,
-        value: tuple[float, float, float],
-        change: tuple[float, float, float],
+        self, one: _Set, metric: str, value: _Three, change: _Three, **more: Any
     ) -> ComparisonRow:
-        level, baseline = self.settings.level, one is base
-        change = (0.0, 0.0, 0.0) if baseline else change
-        return ComparisonRow(
-            one.name,
+        verdict, p_value = BASELINE, math.nan
+        if one is self.base:
+            change = (0.0, 0.0, 0.0)
+        else:
+            verdict, p_value = UNCHANGED, p_of_interval(*change[1:], self.settings.level, self.df)
+        figures = dict(zip(("value", "low", "high"), value, strict=True))
+        names = ("difference", "difference_low", "difference_high")
+        figures |= dict(zip(names, change, strict=True)) | {"p_value": p_value}
+        known: dict[str, Any] = {"variable": "", "noise_floor": math.nan} | figures | more
+        return ComparisonRow(method=one.name, metric=metric, verdict=verdict, **known)
+
+    def losses(self, one: _Set) -> list[ComparisonRow]:
+        y = np.asarray(self.rows.y, np.intp)
+        mine, theirs = (row_losses(each.predictions.p, y) for each in (one, self.base))
+        return [
+            self.row(one, name, self.mean(mine[name]), self.mean(mine[name] - theirs[name]))
+            for name in (LOG_LOSS, BRIER, ACCURACY)
+        ]
+
+    def auc(self, one: _Set) -> ComparisonRow:
+        rows, level = self.rows, self.settings.level
+        scores = (each.predictions.p for each in (one, self.base))
+        (value, influence), (before, reference) = (
+            auc_parts(p if p.ndim == 1 else p[:, 1], rows.y == 1, rows.weight) for p in scores
+        )
+        reach = sum_interval(influence, rows.groups, level)
+        apart = sum_interval(influence - reference, rows.groups, level)
+        change = value - before
+        ends = (change, change - apart, change + apart)
+        return self.row(one, AUC, (value, value - reach, value + reach), ends)
+
+    def error(self, one: _Set, variable: Variable | None) -> ComparisonRow:
+        """Return the error by score, or the uneven error along a variable."""
+        base = self.base
+        if variable is None:
+            metric, name, target = BY_SCORE, "", base.target.name
+            old, new = (each.target.by_score for each in (base, one))
+        else:
+            metric, name = UNEVEN, variable.name
+            target = next(row.target for row in base.judged.rows if row.variable == name)
+            old, new = (each.uneven(name, target) for each in (base, one))
+        change = new.debiased - old.debiased
+        low = high = 0.0
+        if one is not base:
+            targets = base.judged.targets if base.predictions.variables else (base.target,)
+            key = self.settings.keys[[each.name for each in targets].index(target)]
+            low, high = _change_interval(self, base, one, key, variable)
+        return self.row(
+            one,
             metric,
-            "",
-            *value,
-            math.nan,
-            *change,
-            BASELINE if baseline else UNCHANGED,
-            p_value=math.nan if baseline else p_of_interval(*change[1:], level, self.df),
+            (new.debiased, new.low, new.high),
+            (change, min(low, change), max(high, change)),
+            variable=name,
+            noise_floor=new.noise_high,
+            target=target,
+            within_noise=new.p_value > 1 - self.settings.level,
         )
 
+    def average(self, one: _Set) -> ComparisonRow:
+        """Return the absolute average gap, and its change.
 
-def _loss_rows(work: _Work, one: _Set, base: _Set) -> list[ComparisonRow]:
-    y = np.asarray(work.first.y, np.intp)
-    mine, theirs = (row_losses(each.predictions.p, y) for each in (one, base))
-
-    def mean(values: Floats) -> tuple[float, float, float]:
-        return mean_interval(values, work.first.weight, work.first.groups, work.settings.level)
-
-    return [
-        work.row(one, base, name, mean(mine[name]), mean(mine[name] - theirs[name]))
-        for name in (LOG_LOSS, "Brier", ACCURACY)
-    ]
-
-
-def _auc_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
-    def positive(each: _Set) -> Floats:
-        p = each.predictions.p
-        return p if p.ndim == 1 else p[:, 1]
-
-    rows, level = work.first, work.settings.level
-    value, influence = auc_parts(positive(one), rows.y == 1, rows.weight)
-    before, reference = auc_parts(positive(base), rows.y == 1, rows.weight)
-    reach = sum_interval(influence, rows.groups, level)
-    apart = sum_interval(influence - reference, rows.groups, level)
-    change = value - before
-    return work.row(
-        one,
-        base,
-        AUC,
-        (value, value - reach, value + reach),
-        (change, change - apart, change + apart),
-    )
-
-
-def _error_row(
-    work: _Work, one: _Set, base: _Set, metric: str, variable: Variable | None
-) -> ComparisonRow:
-    """Return the average, the error by score, or the uneven error along a variable."""
-    level = work.settings.level
-    if metric == AVERAGE:
-        return _average_row(work, one, base)
-    if variable is None:
-        name, target = "", base.target.name
-        figures = [each.target.by_score for each in (base, one)]
-    else:
-        name = variable.name
-        target = next(row.target for row in base.judged.rows if row.variable == name)
-        figures = [each.uneven(name, target) for each in (base, one)]
-    change = figures[1].debiased - figures[0].debiased
-    low = high = 0.0
-    if one is not base:
-        targets = base.judged.targets if base.predictions.variables else (base.target,)
-        key = work.settings.keys[[each.name for each in targets].index(target)]
-        low, high = _change_interval(work, base, one, key, variable)
-    row = work.row(
-        one,
-        base,
-        metric,
-        (figures[1].debiased, figures[1].low, figures[1].high),
-        (change, min(low, change), max(high, change)),
-    )
-    return replace(
-        row,
-        variable=name,
-        noise_floor=figures[1].noise_high,
-        target=target,
-        within_noise=figures[1].p_value > 1 - level,
-    )
-
-
-def _average_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
-    """Return the absolute average gap, and its change.
-
-    The change of the gap itself is known well, because outcomes cancel; how that changes its size
-    depends on the gap of the first set, of which all values of its interval are tried.
-    """
-    key, level = work.settings.keys[0], work.settings.level
-    old, new = base.target, one.target
-    mine, theirs = (claim_of(each.predictions, key) for each in (one, base))
-    moved = (mine.score - mine.hit) - (theirs.score - theirs.hit)
-    _, low, high = mean_interval(moved, work.first.weight, work.first.groups, level)
-    starts = [old.gap_low, old.gap_high]
-    starts += [at for at in (0.0, -low, -high) if old.gap_low < at < old.gap_high]
-    sizes = [abs(start + step) - abs(start) for start in starts for step in (low, high)]
-    change = abs(new.gap) - abs(old.gap)
-    ends = sorted((abs(new.gap_low), abs(new.gap_high)))
-    least = 0.0 if new.gap_low <= 0 <= new.gap_high else ends[0]
-    row = work.row(
-        one,
-        base,
-        AVERAGE,
-        (abs(new.gap), least, ends[1]),
-        (change, min(*sizes, change), max(*sizes, change)),
-    )
-    return replace(row, target=new.name, within_noise=new.p_value > 1 - level)
+        The change of the gap itself is known well, because outcomes cancel; how that changes its
+        size depends on the gap of the first set, of which all values of its interval are tried.
+        """
+        old, new, key = self.base.target, one.target, self.settings.keys[0]
+        mine, theirs = (claim_of(each.predictions, key) for each in (one, self.base))
+        _, low, high = self.mean((mine.score - mine.hit) - (theirs.score - theirs.hit))
+        starts = [old.gap_low, old.gap_high]
+        starts += [at for at in (0.0, -low, -high) if old.gap_low < at < old.gap_high]
+        sizes = [abs(start + step) - abs(start) for start in starts for step in (low, high)]
+        change = abs(new.gap) - abs(old.gap)
+        least, most = sorted((abs(new.gap_low), abs(new.gap_high)))
+        least = 0.0 if new.gap_low <= 0 <= new.gap_high else least
+        ends = (change, min(*sizes, change), max(*sizes, change))
+        noise = new.p_value > 1 - self.settings.level
+        value = (abs(new.gap), least, most)
+        return self.row(one, AVERAGE, value, ends, target=new.name, within_noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -699,7 +672,7 @@ def _change_interval(
     level = work.settings.level
     old, new = (_cells(each, key, variable) for each in (base, one))
     if np.array_equal(old.index, new.index) and old.size == new.size:
-        change = change_law(old.index, new.gap - old.gap, work.first.weight, old.size, *work.bucket)
+        change = change_law(old.index, new.gap - old.gap, work.rows.weight, old.size, *work.bucket)
         if variable is not None:
             change = change.center(old.sides)
         return paired_interval(old.law, new.law, change, level)
@@ -714,7 +687,7 @@ def _change_interval(
 def _without_parts(work: _Work, cells: _Cells, *, center: bool) -> Floats:
     """Return the plug-in errors with each part of the rows omitted in turn, for a jackknife."""
     part, n_parts = work.parts
-    weight = np.ones(len(part)) if work.first.weight is None else work.first.weight
+    weight = np.ones(len(part)) if work.rows.weight is None else work.rows.weight
     where = cells.index + cells.size * part
 
     def rest(values: Floats) -> Floats:
