@@ -55,7 +55,7 @@ WORSE_FIRST = 0.3
 
 
 @dataclass(frozen=True)
-class Part:
+class PlaceBins:
     """Neighbouring bins, over all rows (side −1) or within one predicted side, as a place."""
 
     bins: slice
@@ -116,7 +116,7 @@ class Places:
         self.gap, self.hidden = ratio_or_zero(gaps, told), ratio_or_zero(hiddens, told)
         self.clarity = np.abs(self.hidden) * np.sqrt(n)
 
-    def clearest(self, apart_from: Part | None = None) -> Part | None:
+    def clearest(self, apart_from: PlaceBins | None = None) -> PlaceBins | None:
         """Return the place whose gap differs most clearly from what the average explains.
 
         Clear is |uneven gap| · √rows, over all rows or within one predicted side: a side by itself
@@ -137,7 +137,7 @@ class Places:
         way, span = np.unravel_index(int(chosen.argmax()), chosen.shape)
         bins = slice(int(self.start[span]), int(self.stop[span]))
         side = int(way) - 1
-        return Part(
+        return PlaceBins(
             bins=bins,
             side=side,
             place=self._place(bins, side, worse=bool(worse[way, span] > 0)),
@@ -276,17 +276,17 @@ def _spans(found: Profile) -> tuple[Ints, Ints]:
     return spans[0], spans[1]
 
 
-def chosen_places(parts: Sequence[tuple[Part, Bools | None]]) -> tuple[Place, ...]:
+def chosen_places(parts: Sequence[tuple[PlaceBins, Bools | None]]) -> tuple[Place, ...]:
     """Choose the clearest places that are not much the same rows.
 
     Places where the model is better than on average come last: readers ask where it is wrong.
 
     Parameters
     ----------
-    parts : sequence of (Part, mask)
+    parts : sequence of (PlaceBins, mask)
         The places of variables that are off, and which rows are in them if that is known.
     """
-    chosen: list[tuple[Part, Bools | None]] = []
+    chosen: list[tuple[PlaceBins, Bools | None]] = []
     for part, mask in sorted(parts, key=lambda one: (not one[0].place.worse, -one[0].clarity)):
         of_variable = [one for one, _ in chosen if one.place.variable == part.place.variable]
         if len(chosen) == MOST_PLACES or len(of_variable) == MOST_OF_VARIABLE:
@@ -469,8 +469,7 @@ class _Found:
 
     row: AuditRow
     whole: BinnedStats
-    parts: tuple[Part, ...]
-    key: int
+    parts: tuple[PlaceBins, ...]
 
 
 def _measured(
@@ -586,7 +585,7 @@ def _found(
         missing=float(whole.fine.share[-1]) if whole.missing else 0.0,
         others=tuple(one for one, _, _ in figures[1:]),
     )
-    return _Found(row, whole.coarse, parts, along.key)
+    return _Found(row, whole.coarse, parts)
 
 
 def _table(
@@ -675,7 +674,7 @@ def _places(
 ) -> tuple[Place, ...]:
     """Choose for whom the model is wrong: of variables above the limit, or else with evidence."""
     above = [row for row in rows if row.verdict == ABOVE]
-    parts: list[tuple[Part, Bools | None]] = []
+    parts: list[tuple[PlaceBins, Bools | None]] = []
     for row in above or [row for row in rows if row.verdict in FINDINGS]:
         one = found[row.variable]
         for part in one.parts:

@@ -114,7 +114,7 @@ class Group:
 
 
 @dataclass(frozen=True)
-class Step:
+class ShownRung:
     """One repair of the ladder as it is shown.
 
     Attributes
@@ -549,7 +549,7 @@ class Screen:
         return Sentence.of("No group shows evidence of an error of its own.")
 
     @cached_property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[ShownRung, ...]:
         """The ladder; empty if it was not judged."""
         if self.ladder is None:
             return ()
@@ -562,7 +562,7 @@ class Screen:
             average = replace(rung.average, value=self.ladder.shown_average(rung))
             counts = verdicts.count(ABOVE), verdicts.count(MAY_BE)
             advised = serious and rung.name == self.advice
-            made.append(Step(rung, about or REPAIRS[rung.name], average, *counts, advised))
+            made.append(ShownRung(rung, about or REPAIRS[rung.name], average, *counts, advised))
         return tuple(made)
 
     def class_of(self, left: Left) -> str:

@@ -16,7 +16,7 @@ from varcal._audit.result import Audit
 from varcal._audit.screen import Group, Screen, name_of, row_digits, side_of, uneven_words
 from varcal._report.intersections import combinations
 from varcal._report.page import (
-    Axis,
+    Scale,
     about,
     bin_chart,
     json_text,
@@ -239,7 +239,7 @@ def _side_title(side: str) -> Sentence:
     return Sentence.of("Predicted ", Named(cut(side, 40)))
 
 
-def _rates(bins: Sequence[dict[str, Any]]) -> Axis:
+def _rates(bins: Sequence[dict[str, Any]]) -> Scale:
     """Return the axis of rates for all charts of a card."""
     names = ("predicted", "observed", "after")
     ends = [one[name] for one in bins if one["n"] for name in names]

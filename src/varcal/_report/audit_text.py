@@ -8,7 +8,7 @@ from textwrap import wrap
 from varcal._audit.ladder import Left
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, Step, row_digits
+from varcal._audit.screen import Group, Screen, ShownRung, row_digits
 from varcal._text import (
     FINDINGS,
     PLAIN_MARKS,
@@ -149,7 +149,7 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
     return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
-def _step(one: Step, screen: Screen) -> list[str]:
+def _step(one: ShownRung, screen: Screen) -> list[str]:
     digits, rung, (along, left) = screen.digits, one.rung, one.rung.worst
     lefts = one.average, rung.by_score, left
     texts = signed(one.average.value, digits), *(points(x.value, digits) for x in lefts[1:])

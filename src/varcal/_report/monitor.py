@@ -286,7 +286,7 @@ def evidence_chart(view: MonitorView) -> Markup:
     x, alarm_at = _time_axis(view), view.status.alarm_at
     low, high = view.evidence_ends
     ticks = tuple((float(k), number_text(10.0**k)) for k in view.evidence_powers)
-    y = svg.Axis(math.log10(low), math.log10(high), ticks)
+    y = svg.Scale(math.log10(low), math.log10(high), ticks)
     at = svg.level(y, math.log10(alarm_at), HEIGHT)
     texts = [f"evidence {evidence_text(value)}" for value in view.evidence.tolist()]
     return svg.chart(
@@ -368,15 +368,15 @@ def heat_strip(row: HeatRow, view: MonitorView, words: Mapping[str, str]) -> Mar
     return svg.el("svg", *shapes, class_="heat", aria_hidden="true")
 
 
-def _time_axis(view: MonitorView, many: int = 3) -> svg.Axis:
+def _time_axis(view: MonitorView, many: int = 3) -> svg.Scale:
     """Return the axis of batches, with as many of their ids as a phone has room for."""
     low, high = float(view.columns[0]), max(float(view.columns[-1]), 1.0)
     which = np.unique(np.linspace(0, max(len(view.x) - 1, 0), many).round().astype(int))
     ticks = tuple((float(view.x[k]), short(view.ids[k], _UNDER)) for k in which[: len(view.x)])
-    return svg.Axis(low, high, ticks)
+    return svg.Scale(low, high, ticks)
 
 
-def _blocks(view: MonitorView, x: svg.Axis, texts: list[str]) -> Markup:
+def _blocks(view: MonitorView, x: svg.Scale, texts: list[str]) -> Markup:
     """Lay a column over each block of batches that says what is drawn there."""
     edges = [float(view.columns[0]), *view.x.tolist()]
     whens = [_when(view, *ends) for ends in pairwise(edges)]
@@ -390,7 +390,7 @@ def _when(view: MonitorView, start: float, end: float) -> str:
     return last if end - start <= 1 else f"{end - start:.0f} batches to {last}"
 
 
-def _names(says: float, happens: float, y: svg.Axis, words: Mapping[str, str]) -> list[Markup]:
+def _names(says: float, happens: float, y: svg.Scale, words: Mapping[str, str]) -> list[Markup]:
     """Write the names of both lines at their ends, apart from each other."""
     pairs = sorted([(says, "predicted"), (happens, "actual")], reverse=True)
     top, bottom = (HEIGHT * (1 - y.place(value)) for value, _ in pairs)
@@ -401,7 +401,7 @@ def _names(says: float, happens: float, y: svg.Axis, words: Mapping[str, str]) -
     ]
 
 
-def _marks(view: MonitorView, x: svg.Axis) -> Markup:
+def _marks(view: MonitorView, x: svg.Scale) -> Markup:
     """Mark where the change began, and resets."""
     made = [
         svg.el("line", x1=x.percent(at), x2=x.percent(at), y1=0, y2=HEIGHT, class_="axis faint")

@@ -236,7 +236,7 @@ def el(tag: str, *children: str, **attributes: object) -> Markup:
 
 
 @dataclass(frozen=True)
-class Axis:
+class Scale:
     """A range of values and its ticks, each with its text."""
 
     low: float
@@ -257,11 +257,13 @@ class Axis:
         return "" if place < margin else "end" if place > 1 - margin else "middle"
 
 
+#: The values of a line.
+Line = Sequence[float]
 #: The least length of an axis, a tenth of a point.
 LEAST_SPAN = 0.001
 
 
-def share_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
+def share_axis(high: float, low: float = 0.0, many: int = 5) -> Scale:
     """Make an axis of shares in percent, from a round value to a round value, at most 100%.
 
     >>> axis = share_axis(0.43)
@@ -274,10 +276,10 @@ def share_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     top = min(step * math.ceil(high / step - 1e-9), 1.0)
     bottom = max(step * math.floor(low / step + 1e-9), 0.0)
     ticks = _round_steps(bottom, top, step)
-    return Axis(bottom, top, tuple((at, f"{show_number(round(100 * at, 6))}%") for at in ticks))
+    return Scale(bottom, top, tuple((at, f"{show_number(round(100 * at, 6))}%") for at in ticks))
 
 
-def points_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
+def points_axis(high: float, low: float = 0.0, many: int = 5) -> Scale:
     """Make an axis of errors in points, from a round value to a round value.
 
     >>> [text for _, text in points_axis(0.05, -0.05, many=2).ticks]
@@ -290,10 +292,10 @@ def points_axis(high: float, low: float = 0.0, many: int = 5) -> Axis:
     for at in _round_steps(bottom, top, step):
         text = number_text(round(100 * at, 6))
         texts.append((at, f"+{text}" if low < 0 < at else text))
-    return Axis(bottom, top, tuple(texts))
+    return Scale(bottom, top, tuple(texts))
 
 
-def rates_axis(rows: Iterable[Any]) -> Axis:
+def rates_axis(rows: Iterable[Any]) -> Scale:
     """Make the axis of a table of says and happens: from zero, unless all rates are far from it."""
     held = []
     for row in rows:
@@ -322,20 +324,18 @@ def box(*children: str, height: float) -> Markup:
     return el("svg", *children, width="100%", height=height, **size, class_="box")
 
 
-def path(x: Axis, y: Axis, xs: Iterable[float], ys: Iterable[float], class_: str) -> Markup:
+def path(x: Scale, y: Scale, xs: Iterable[float], ys: Iterable[float], class_: str) -> Markup:
     """Make a line."""
     return el("path", d=_steps(x, y, xs, ys), class_=class_)
 
 
-def band(
-    x: Axis, y: Axis, xs: Sequence[float], low: Sequence[float], high: Sequence[float], class_: str
-) -> Markup:
+def band(x: Scale, y: Scale, xs: Line, low: Line, high: Line, class_: str) -> Markup:
     """Make the area between two lines."""
     there, back = _steps(x, y, xs, high), _steps(x, y, xs[::-1], low[::-1])
     return el("path", d=f"{there}L{back[1:]}Z", class_=class_)
 
 
-def _steps(x: Axis, y: Axis, xs: Iterable[float], ys: Iterable[float]) -> str:
+def _steps(x: Scale, y: Scale, xs: Iterable[float], ys: Iterable[float]) -> str:
     places = (
         f"{BOX * x.place(a):.0f} {BOX * (1 - y.place(b)):.0f}"
         for a, b in zip(xs, ys, strict=True)
@@ -344,12 +344,12 @@ def _steps(x: Axis, y: Axis, xs: Iterable[float], ys: Iterable[float]) -> str:
     return "M" + "L".join(places)
 
 
-def level(y: Axis, value: float, height: float) -> str:
+def level(y: Scale, value: float, height: float) -> str:
     """Return how far below the top of a plot a value is, in pixels."""
     return f"{height * (1 - y.place(value)):.1f}"
 
 
-def y_ticks(y: Axis, height: float) -> Markup:
+def y_ticks(y: Scale, height: float) -> Markup:
     """Make the lines of a grid and their texts to the left of the plot."""
     places = [(level(y, at, height), text) for at, text in y.ticks]
     lines = [el("line", x1=0, x2="100%", y1=at, y2=at, class_="grid") for at, _ in places]
@@ -359,7 +359,7 @@ def y_ticks(y: Axis, height: float) -> Markup:
     return Markup("".join(lines + texts))
 
 
-def x_ticks(x: Axis, height: float, margin: float = 0.15) -> Markup:
+def x_ticks(x: Scale, height: float, margin: float = 0.15) -> Markup:
     """Write the ticks under the plot; those near its ends stay inside."""
     made = []
     for at, text in x.ticks:
@@ -369,13 +369,13 @@ def x_ticks(x: Axis, height: float, margin: float = 0.15) -> Markup:
     return Markup("").join(made)
 
 
-def bar(x: Axis, left: float, right: float, **look: object) -> Markup:
+def bar(x: Scale, left: float, right: float, **look: object) -> Markup:
     """Make a rectangle over a range of values."""
     width = f"{100 * (x.place(right) - x.place(left)):.2f}%"
     return el("rect", x=x.percent(left), y=0, width=width, **look)
 
 
-def columns(x: Axis, edges: Sequence[float], texts: Sequence[str], height: float) -> Markup:
+def columns(x: Scale, edges: Sequence[float], texts: Sequence[str], height: float) -> Markup:
     """Make unseen columns over a plot that show their text to a pointer, a finger or the keys."""
     return Markup("").join(
         tip(bar(x, left, right, height=height), text, "hit")
@@ -396,7 +396,7 @@ def chart(*children: str, key: str, title: str, text: str, class_: str) -> Marku
 
 
 def bin_chart(
-    bins: Sequence[Mapping[str, Any]], y: Axis, *, key: str, title: str, digits: int = 1
+    bins: Sequence[Mapping[str, Any]], y: Scale, *, key: str, title: str, digits: int = 1
 ) -> Markup:
     """Draw what the model says and what happens in each bin of a variable.
 
@@ -405,14 +405,14 @@ def bin_chart(
     bins : sequence of mappings
         With `text`, `n`, `predicted`, `observed`, `gap_low`, `gap_high` and possibly `after`, what
         the model says after a repair.
-    y : Axis
+    y : Scale
         The rates.
     key, title : str
         The id of the chart, and its title for screen readers.
     digits : int
         Decimals of rates.
     """
-    x, ends = Axis(0, len(bins)), [short(bins[k]["text"], 18) for k in (0, -1)]
+    x, ends = Scale(0, len(bins)), [short(bins[k]["text"], 18) for k in (0, -1)]
     shapes = [_bin(one, k, x, y, digits) for k, one in enumerate(bins) if one["n"]]
     names = [
         el("text", text, x=f"{place}%", y=BIN_HEIGHT + 18, class_=f"tick {anchor}")
@@ -423,7 +423,7 @@ def bin_chart(
     return chart(*parts, key=key, title=title, text=text, class_="small")
 
 
-def _bin(one: Mapping[str, Any], k: int, x: Axis, y: Axis, digits: int) -> Markup:
+def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, digits: int) -> Markup:
     says, happens, after = one["predicted"], one["observed"], one.get("after", math.nan)
     middle, sides = x.percent(k + 0.5), {"x1": x.percent(k + 0.14), "x2": x.percent(k + 0.86)}
     ends = [says - one[end] for end in ("gap_high", "gap_low")]
