@@ -53,6 +53,18 @@ def test_weights_count_like_repeated_rows():
         assert getattr(one.rows[0], name).value == pytest.approx(getattr(two.rows[0], name).value)
 
 
+def test_events_under_weights_are_effective_rows():
+    """With weights 1 and 3 in turn, n rows count as n · 2² / ((1² + 3²) / 2)."""
+    rows = audits.rows("rare")
+    hit = rows.churn == "Yes"
+    weight = np.where(np.cumsum(hit) % 2, 1.0, 3.0)
+    plain, same, turn = (
+        quick(rows.churn, rows.p, {"v": rows.noise}, sample_weight=one).target.events
+        for one in (None, np.full(len(rows), 2.0), weight)
+    )
+    assert plain == same == hit.sum() and turn == pytest.approx(hit.sum() * 0.8, abs=1)
+
+
 def test_the_other_class_is_the_opposite():
     rows, one = audits.rows(), audits.found()
     two = vc.audit(
@@ -136,8 +148,10 @@ def suspected(kind, rng, n=6000):
         y = p > 0.5
     elif kind == "copies":
         y, p, X = np.tile(y, 2), np.tile(p, 2), {name: np.tile(x, 2) for name, x in X.items()}
-    elif kind == "days":
+    elif kind in ("days", "times"):
         y = rng.random(n) < np.clip(p + rng.normal(0, 0.15, 90)[day], 0, 1)
+        seconds = rng.integers(0, 86_400, n) if kind == "times" else np.zeros(n, int)
+        X["day"] = X["day"].astype("M8[s]") + seconds.astype("m8[s]")
     return quick(y, p, X).suspicions
 
 
@@ -148,11 +162,12 @@ def suspected(kind, rng, n=6000):
         ("perfect", "The model separates the classes almost perfectly (AUC 1.0000)"),
         ("copies", "50.0% of the rows are exact copies of others"),
         ("days", "Rows with the same day are correlated"),
+        ("times", "Rows with the same day of day are correlated"),
     ],
 )
 def test_suspicions_about_the_input(rng, kind, words):
     (said,) = suspected(kind, rng)
-    assert said.startswith(words)
+    assert said.startswith(words) and (" correlated" in said) == ("groups=" in said)
 
 
 def test_no_suspicion_about_clean_rows(rng, adult):

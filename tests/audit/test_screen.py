@@ -146,6 +146,7 @@ def test_protected_columns_are_always_listed(rng):
     assert re.search(r"^race +0\.\d \(", repr(found), re.M) and "more with evidence" in repr(found)
     text, page = markdown(found), found.report().page
     for level in ("a", "b", "c", "rare"):
+        assert re.search(rf"^  race: {level}, [\d,]+ rows +[\d.]+% +[\d.]+%  ", repr(found), re.M)
         assert f"\n| {level} |" in text
         assert re.search(rf'<th scope="row"><bdi>{level}</bdi></th><td class="num first">', page)
     card = page[: page.index("<bdi>race</bdi></h3>")].rindex("<details")
