@@ -112,7 +112,6 @@ def _environments() -> tuple[Environment, Environment]:
         keep_trailing_newline=True,
         finalize=as_html,
     )
-    pages.policies["json.dumps_kwargs"] = {"allow_nan": False}
     pages.filters |= {name: getattr(_text, name) for name in _FILTERS.split()}
     pages.filters |= {"named": named, "plain": str, "mark": gap_mark}
     templates = files("varcal._report").joinpath("templates")
