@@ -17,8 +17,8 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal import exceptions as exceptions
     from varcal import results as results
     from varcal._audit.audit import audit as audit
+    from varcal._audit.audit import audit_estimator as audit_estimator
     from varcal._audit.compare import compare as compare
-    from varcal._audit.estimator import audit_estimator as audit_estimator
     from varcal._files.document import load as load
     from varcal._inference.calibration_test import rows_needed as rows_needed
     from varcal._measures.bin_table import bin_table as bin_table
@@ -55,7 +55,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
 _HOME = {
     "apply": "calibrators.apply",
     "audit": "_audit.audit",
-    "audit_estimator": "_audit.estimator",
+    "audit_estimator": "_audit.audit",
     "bin_table": "_measures.bin_table",
     "collect": "_sums.collect",
     "compare": "_audit.compare",

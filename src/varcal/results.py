@@ -1,7 +1,7 @@
 """The types of results, for annotations and `isinstance`. Functions of varcal make them."""
 
 from varcal._audit.changes import Changes
-from varcal._audit.comparison import Comparison
+from varcal._audit.compare import Comparison
 from varcal._audit.ladder import Ladder
 from varcal._audit.record import AuditRow, Place
 from varcal._audit.result import Audit

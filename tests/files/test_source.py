@@ -48,7 +48,7 @@ def audited(*files):
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr("varcal.cli._input_files.LARGE", -1)
+    monkeypatch.setattr("varcal.cli._options.LARGE", -1)
     return audited
 
 
@@ -146,7 +146,7 @@ def test_every_reader_needs_the_same_columns(tmp_path, tree, large, monkeypatch)
     for _ in ("large", "small"):
         code, said = audited(*files)
         assert code == 2 and "no column 'more' in" in said and "b.parquet'" in said
-        monkeypatch.setattr("varcal.cli._input_files.LARGE", 10**9)
+        monkeypatch.setattr("varcal.cli._options.LARGE", 10**9)
 
 
 def spoil(path):

@@ -562,7 +562,7 @@ class Curve:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.curve import draw_curve  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_curve  # noqa: PLC0415
 
         return draw_curve(self, ax)
 

@@ -97,7 +97,7 @@ class Estimate:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.ranking import draw_estimate  # noqa: PLC0415
+        from varcal._report.plot_ranking import draw_estimate  # noqa: PLC0415
 
         return draw_estimate(self, ax)
 

@@ -163,7 +163,7 @@ class Reliability:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.curve import draw_reliability  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_reliability  # noqa: PLC0415
 
         return draw_reliability(self, ax)
 

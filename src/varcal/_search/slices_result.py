@@ -506,7 +506,7 @@ class Slices(Shown):
         -------
         matplotlib Axes
         """
-        from varcal._plotting.ranking import draw_slices  # noqa: PLC0415
+        from varcal._report.plot_ranking import draw_slices  # noqa: PLC0415
 
         return draw_slices(self, ax)
 

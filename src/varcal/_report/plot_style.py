@@ -1,24 +1,34 @@
 """The style of all pictures: colours, texts, axes and ticks, dots with intervals, the legend."""
+# ruff: noqa: E402 (matplotlib is looked for before its parts are loaded)
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
-import matplotlib.dates as _dates
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.cm import ScalarMappable
-from matplotlib.colors import LinearSegmentedColormap, Normalize
-from matplotlib.ticker import FuncFormatter, MaxNLocator
-from matplotlib.transforms import ScaledTranslation
 
 from varcal._arrays import Floats
 from varcal._edge_texts import edge_texts
 from varcal._text import level_text, number_text, short
-from varcal.exceptions import InputError, shown
+from varcal.exceptions import InputError, import_library, shown
+
+import_library("matplotlib", "plot()")
+import matplotlib as mpl
+import matplotlib.dates as _dates
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection as LineCollection
+from matplotlib.colors import LinearSegmentedColormap, Normalize
+from matplotlib.colors import to_rgb as to_rgb
+from matplotlib.patches import Rectangle as Rectangle
+from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import MaxNLocator as MaxNLocator
+from matplotlib.ticker import NullLocator as NullLocator
+from matplotlib.transforms import ScaledTranslation
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 dates: Any = _dates  # untyped in matplotlib
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import NullLocator
 
 from varcal._monitor.history import FULL_COLOUR, HeatMap, MonitorView
-from varcal._plotting import style
+from varcal._report import plot_style as style
 from varcal._text import CLASS, CONFIDENCE, gap_side, level_text, number_text, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _SIZE, _SMALL = 9.0, 8.0
 #: The strength of the colour of gaps that may be chance.
@@ -69,7 +70,7 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
     """Draw the evidence and the level of an alarm."""
     ax.set_yscale("log")
     ax.set_ylim(*view.evidence_ends)
-    ax.yaxis.set_minor_locator(NullLocator())
+    ax.yaxis.set_minor_locator(style.NullLocator())
     ticks = 10.0**view.evidence_powers
     ax.set_yticks(ticks, [number_text(tick) for tick in ticks])
     shown, alarm = np.clip(view.evidence, *view.evidence_ends), view.status.alarm_at

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import textwrap
 from math import isfinite, nan
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import MaxNLocator
 
 from varcal import _text
-from varcal._audit.comparison import ACCURACY, POINTS, Comparison, ComparisonRow, metric_change
-from varcal._audit.decision import BASELINE, NO_EVIDENCE, TOO_FEW_ROWS
+from varcal._audit.compare import ACCURACY, POINTS, Comparison, ComparisonRow, metric_change
 from varcal._audit.result import Audit
 from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
-from varcal._plotting import style
+from varcal._report import plot_style as style
 from varcal._search.slices_result import Slice, Slices
-from varcal._text import CONFIDENCE, marked_side, short
+from varcal._text import BASELINE, CONFIDENCE, NO_EVIDENCE, TOO_FEW_ROWS, marked_side, short
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 #: The names of figures that need another one.
 NAMES = {"uneven": "uneven error", "by score": "error by score", "average": "average gap"}
@@ -145,7 +145,7 @@ def _draw(
         name.set_fontweight("bold" if heading else "normal")
     zero = unit == "points"
     ax.set_xlim(*_span(rows, zero=zero))
-    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.xaxis.set_major_locator(style.MaxNLocator(5))
     if unit:
         style.unit_ticks(ax.xaxis, unit)
     _draw_marks(ax, rows, at, 0.6 * small)

@@ -1,22 +1,29 @@
-"""`varcal calibrate`: fit a calibrator and save it."""
+"""`varcal calibrate`, `apply` and `export`: a calibrator is fitted, used and handed on."""
 
 from __future__ import annotations
 
+import importlib.util
 import textwrap
+import time
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
+from varcal._files.atomic import refuse_input
+from varcal._files.source import FORMATS
 from varcal._text import count, waiting
-from varcal.cli import _input_files as input_files
 from varcal.cli import _options as options
 from varcal.cli._program import WIDTH, say
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+    from varcal._export.sql_export import SqlExport
     from varcal.calibrators import Calibrator
+
 
 #: Repairs, from the one that reads least, and single calibrators.
 REPAIRS = ["shift", "score-curve", "variables"]
@@ -85,10 +92,8 @@ def calibrate(**given: Any) -> None:
         )
     if given["variables"] and not reads:
         say("warning", f"--method {method} reads only the score, and not --variables")
-    files, named = input_files.Files.of(given, output), given["variables"] if reads else []
-    table, columns = input_files.read_rows(
-        files, input_files.roles_of(given), named, given["exclude"]
-    )
+    files, named = options.Files.of(given, output), given["variables"] if reads else []
+    table, columns = options.read_rows(files, options.roles_of(given), named, given["exclude"])
     if given["drop_unlabelled"]:
         table = table.filter(table.column(given["label"]).is_valid())
     if named is None:
@@ -100,14 +105,14 @@ def calibrate(**given: Any) -> None:
         )
     labels, rows = table.column(given["label"]), count(table.num_rows, "row")
     fitting = waiting(f"Fitting {type(calibrator).__name__} on {rows}")
-    with input_files.naming_columns(given), fitting:
+    with options.naming_columns(given), fitting:
         held = {role: table.column(given[role]) for role in _HELD if given[role]}
         calibrator.fit(
             table.select(list(given["prob"])),
             labels,
             table.select(columns) if columns else None,
-            classes=input_files.as_labels(given["classes"], labels),
-            pos_label=input_files.one_label(given["pos_label"], labels),
+            classes=options.as_labels(given["classes"], labels),
+            pos_label=options.one_label(given["pos_label"], labels),
             **{_HELD[role]: column for role, column in held.items()},
             **({"blocks": False} if given["same_blocks"] else {}),
         )
@@ -163,3 +168,121 @@ def _built(method: str, n_columns: int, parameters: tuple[str, ...]) -> Calibrat
     found: Calibrator = calibrator
     found._check_parameters()
     return found
+
+
+_VARIABLES = "Columns of variables, in the order of the fit; by default those of the same names."
+_COLUMN = "Name of the new column; with more than two classes, the beginning of their names."
+
+
+@click.command(cls=options.EachOnce)
+@options.calibrator
+@options.files
+@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write all rows to.")
+@options.fitted_prob
+@options.several_names("--variables", help=_VARIABLES)
+@click.option("--column", default="p_calibrated", help=_COLUMN)
+@options.how_read
+def apply(**given: Any) -> None:
+    """Add calibrated probabilities to files of any size.
+
+    FILE and OUT are CSV, TSV, JSON lines (each also .gz), Parquet, Arrow or Feather. All other
+    columns stay as they are, and a text file keeps its separator, decimal mark and encoding. OUT
+    is written whole or not at all. It may be FILE, but not CAL.json.
+
+    \b
+    Examples:
+      varcal apply cal.json new.csv -o calibrated.csv
+      varcal apply cal.json 'parts/*.parquet' -o calibrated.parquet
+      varcal apply cal.json new.csv --prob score --column score_new -o out.parquet
+    """
+    start = time.perf_counter()
+    extensions = tuple(chain.from_iterable(FORMATS.values()))
+    options.check_output(given["output"].removesuffix(".gz"), extensions)  # before anything slow
+    with options.Files.of(given).opened() as sources:
+        from varcal.calibrators.apply import apply_to  # noqa: PLC0415  slow, and not needed to refuse
+
+        done = apply_to(
+            given["calibrator"],
+            sources,
+            given["output"],
+            p=list(given["prob"]) or None,
+            X=given["variables"],
+            column=given["column"],
+        )
+    took, added = time.perf_counter() - start, ", ".join(done.columns)
+    print(f"added {added} to {done.n_rows:,} rows in {took:.1f}s → {done.out}")
+
+
+#: The extension of a file for each target.
+EXTENSIONS = {"sql": ".sql", "onnx": ".onnx", "python": ".py"}
+DIALECTS = click.Choice(["duckdb", "postgres", "spark", "bigquery", "snowflake"])
+#: Options that only a query has a use for.
+_OF_SQL = ("dialect", "table", "prob", "keep", "column")
+
+
+@click.command(cls=options.EachOnce)
+@options.calibrator
+@click.option("--to", required=True, type=click.Choice([*EXTENSIONS]), help="What to write.")
+@click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
+@click.option("--dialect", type=DIALECTS, default="duckdb", help="The database of a query.")
+@click.option("--table", default="scores", help="The table with the rows.")
+@options.fitted_prob
+@options.several_names("--keep", help="Columns that the result repeats, such as a key.")
+@click.option("--column", default="p_calibrated", help="Name of the new column.")
+@click.option("--check", is_flag=True, help="Compare 200 random rows with predict_proba.")
+@click.pass_context
+def export(ctx: click.Context, /, **given: Any) -> None:
+    """Write a calibrator as SQL, ONNX or Python, to run where predictions are made.
+
+    The result gives what `varcal apply` gives, within 1e-8. With --check, ONNX, Python and the
+    SQL of DuckDB are run on random rows; SQL for other databases is only parsed.
+
+    \b
+    Examples:
+      varcal export cal.json --to sql --dialect duckdb --table predictions \\
+        -o cal.sql --check
+      varcal export cal.json --to onnx -o cal.onnx --check
+      varcal export cal.json --to python -o cal.py --check
+    """
+    target, output = given["to"], given["output"]
+    options.check_output(output, (EXTENSIONS[target],))
+    refuse_input(output, "the file of the calibrator", given["calibrator"])
+    for name in _OF_SQL:
+        if target != "sql" and ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise InputError(
+                f"--{name} is for queries, and changes nothing with --to {target}",
+                f"leave out --{name}, or use --to sql",
+            )
+    from varcal._files.load import load_kind  # noqa: PLC0415  slow, and not needed to refuse
+
+    calibrator = load_kind(given["calibrator"], "calibrator")
+    if target == "sql":
+        exported = calibrator.to_sql(
+            given["dialect"],
+            table=given["table"],
+            p=list(given["prob"]) or None,
+            keep=given["keep"] or (),
+            column=given["column"],
+        )
+        said = _checked(exported) if given["check"] else ""
+    else:
+        exported = calibrator.to_onnx() if target == "onnx" else calibrator.to_python()
+        said = str(exported.check()) if given["check"] else ""
+    exported.save(output)
+    print(f"wrote {output}{': ' + said if said else ''}")
+
+
+def _checked(exported: SqlExport) -> str:
+    """Check a query: by running it in DuckDB, otherwise by parsing it."""
+    if exported.dialect == "duckdb" and importlib.util.find_spec("duckdb") is not None:
+        with import_library("duckdb", "checking a query").connect() as connection:
+            return str(exported.check(connection))
+    sqlglot = import_library("sqlglot", "parsing a query")
+    try:
+        sqlglot.parse(exported.query, dialect=exported.dialect)
+    except sqlglot.errors.SqlglotError as error:
+        raise InputError(f"the query cannot be parsed: {error}", "please report it") from None
+    return (
+        "the query was only parsed, not run: to compare it with predict_proba, call "
+        ".check(connection) in Python"
+    )
