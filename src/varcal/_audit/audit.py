@@ -412,7 +412,7 @@ def _probabilities(model: Any, X: Any, y: object, options: Mapping[str, Any]) ->
             "give a fitted classifier that has one of them",
             argument="model",
         )
-    from varcal.calibrators.margins import sigmoid_of_margins  # noqa: PLC0415
+    from varcal.calibrators.cross_fitting import sigmoid_of_margins  # noqa: PLC0415
 
     p = sigmoid_of_margins(
         _asked(model.decision_function, X).astype(np.float64),

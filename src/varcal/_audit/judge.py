@@ -22,7 +22,7 @@ from varcal._audit.record import (
 )
 from varcal._edge_texts import edge_texts
 from varcal._inference.calibration_test import calibration_test
-from varcal._inference.cell_law import cell_law, finer_law, part_of
+from varcal._inference.gap_law import cell_law, finer_law, part_of
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, cell_law, finer_law, gap_interval, gap_law
 from varcal._inference.measured import LawErrors, over_bins, with_p

@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from varcal._audit.intersections import Intersections
 from varcal._report.page import el, render, tip
-from varcal._search.predictable_result import PredictableGap
+from varcal._search.predictable_gap import PredictableGap
 from varcal._search.slices_result import Slice, Slices
 from varcal._search.surface import Surface, SurfaceView, ticks
 from varcal._text import (

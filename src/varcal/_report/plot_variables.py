@@ -10,8 +10,8 @@ from varcal._audit.record import AuditRow
 from varcal._measures.curve_result import Curve, Histogram
 from varcal._measures.reliability import Reliability
 from varcal._report import plot_style as style
-from varcal._search.surface_result import Surface
-from varcal._search.view import SurfaceView, ticks
+from varcal._search.surface import Surface
+from varcal._search.surface import SurfaceView, ticks
 from varcal._text import (
     claim_of,
     count,

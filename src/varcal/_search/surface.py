@@ -242,7 +242,7 @@ class Surface:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.surface import draw_surface  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_surface  # noqa: PLC0415
 
         return draw_surface(self, ax)
 

@@ -46,7 +46,7 @@ class CalibrationCheck:
 
     def check_function(self, report: Any) -> str | None:
         """Return what is wrong, or None."""
-        from varcal._audit.estimator import audit_estimator  # noqa: PLC0415
+        from varcal._audit.audit import audit_estimator  # noqa: PLC0415
 
         skore = import_library("skore", "CalibrationCheck")
         if report.X_test is None or report.y_test is None:
