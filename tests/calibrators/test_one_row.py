@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cases.calibrators import ALL, binary, every, fitted, many
-from varcal._input import frames
 
 WITH_VARIABLES = [calibrator for calibrator in ALL if calibrator._uses_variables]
 
@@ -17,7 +16,7 @@ def long_way(monkeypatch):
 
     def call(function, *args):
         with monkeypatch.context() as patch:
-            patch.setattr(frames, "PLAIN_TYPES", frozenset())
+            patch.setattr("varcal._input.variables.PLAIN_TYPES", frozenset())
             return outcome(function, *args)
 
     return call

@@ -11,7 +11,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._audit.audit import audit
 from varcal._audit.result import Audit
-from varcal._input.columns import columns_by_name
+from varcal._input.frames import columns_by_name
 from varcal._input.left_out import WholeTable, explicit_names
 from varcal.exceptions import InputError
 

@@ -10,9 +10,8 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.calendar_parts import read_parts
-from varcal._input.columns import check_lengths, column_names, column_of
 from varcal._input.date_texts import as_dates, with_dates
-from varcal._input.frames import Table, is_frame
+from varcal._input.frames import Table, check_lengths, column_names, column_of, is_frame
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (

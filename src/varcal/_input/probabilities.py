@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats
-from varcal._input.columns import column_names, column_of, numbers_of
-from varcal._input.frames import Table, is_frame
+from varcal._input.frames import Table, column_names, column_of, is_frame, numbers_of
 from varcal._input.labels import position_of
 from varcal._input.variables import as_series, extremes
 from varcal.exceptions import InputError

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats
-from varcal._input.columns import column_of, numbers_of
-from varcal._input.frames import Table
+from varcal._input.frames import Table, column_of, numbers_of
 from varcal._input.labels import Part
 from varcal.exceptions import InputError
 

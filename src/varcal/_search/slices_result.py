@@ -13,10 +13,9 @@ from varcal._arrays import Bools
 from varcal._export.dialects import DIALECTS
 from varcal._files.conform import restored
 from varcal._files.document import Kind
-from varcal._input.columns import columns_by_name
 from varcal._input.date_texts import with_dates
 from varcal._input.events import CORRECT
-from varcal._input.frames import frame_of
+from varcal._input.frames import columns_by_name, frame_of
 from varcal._input.predictions import read_scores
 from varcal._input.variables import Variable
 from varcal._options import check_choice, checked

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from varcal._input.columns import column_of
 from varcal._input.events import audit_keys, claim_names, claim_of
-from varcal._input.frames import Table, is_frame
+from varcal._input.frames import Table, column_of, is_frame
 from varcal._input.groups import buckets
 from varcal._options import checked
 from varcal._search.axis import axis_of, bins_of
