@@ -17,12 +17,13 @@ from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (
     check_order,
     check_probabilities,
+    checked_weights,
     from_log_odds,
     in_class_order,
     probabilities,
+    weights,
 )
 from varcal._input.variables import Variable, as_series, plain_array, read_columns
-from varcal._input.weights import checked_weights, weights
 from varcal._options import checked, of_type, or_none
 from varcal.exceptions import InputError
 

@@ -24,7 +24,14 @@ from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, disti
 from varcal._input.labels import Labels, Part
 from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.predictions import Predictions
-from varcal._input.probabilities import from_log_odds, in_class_order, probabilities
+from varcal._input.probabilities import (
+    from_log_odds,
+    in_class_order,
+    no_weight,
+    probabilities,
+    weight_exponent,
+    weights,
+)
 from varcal._input.variables import (
     Kind,
     Variable,
@@ -33,7 +40,6 @@ from varcal._input.variables import (
     read_columns,
     sort_levels,
 )
-from varcal._input.weights import no_weight, weight_exponent, weights
 from varcal._sums.choose import fine_bins
 from varcal._sums.date_readings import DateReading, common_readings, date_readings
 from varcal._sums.exact_edges import Column
