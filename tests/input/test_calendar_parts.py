@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import varcal as vc
-from varcal._input.calendar_parts import with_calendar
+from varcal._input.dates import with_calendar
 from varcal._input.variables import Variable
 from varcal._sums import protocol
 

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 import varcal as vc
-from varcal._input.date_texts import with_dates
+from varcal._input.dates import with_dates
 from varcal._input.variables import Variable
 from varcal._sums import protocol
 from varcal.exceptions import InputError

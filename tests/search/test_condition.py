@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from varcal._export.dialects import DIALECTS
-from varcal._input.date_texts import with_dates
+from varcal._input.dates import with_dates
 from varcal._input.variables import Variable
 from varcal._search.cells import grid_of
 from varcal._search.condition import Condition

@@ -13,7 +13,7 @@ from varcal._audit.judge import Judged, Settings, judge
 from varcal._audit.ladder import CURVE, VARIABLES, climber
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
-from varcal._input.calendar_parts import read_parts
+from varcal._input.dates import read_parts
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.frames import BY_POSITION
 from varcal._input.left_out import all_left_out, explicit_names, must_read

@@ -41,7 +41,7 @@ from varcal._inference.paired import (
     sum_interval,
     unpaired_interval,
 )
-from varcal._input.calendar_parts import with_calendar
+from varcal._input.dates import with_calendar
 from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
 from varcal._input.frames import Table, check_indexes
 from varcal._input.groups import buckets

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._input.date_texts import formats_of
+from varcal._input.dates import formats_of
 from varcal._input.frames import is_frame
 from varcal._input.predictions import ALL
 from varcal._input.variables import Kind, Variable, as_series

@@ -9,8 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.calendar_parts import read_parts
-from varcal._input.date_texts import as_dates, with_dates
+from varcal._input.dates import as_dates, read_parts, with_dates
 from varcal._input.frames import Table, check_lengths, column_names, column_of, is_frame
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part

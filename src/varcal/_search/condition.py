@@ -10,7 +10,7 @@ import numpy as np
 from varcal._arrays import Bools
 from varcal._edge_texts import edge_texts, zone_text
 from varcal._export.dialects import Dialect
-from varcal._input.date_texts import as_dates
+from varcal._input.dates import as_dates
 from varcal._input.variables import Kind, Variable
 from varcal._text import MINUS
 from varcal.exceptions import InputError

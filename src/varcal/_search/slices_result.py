@@ -13,7 +13,7 @@ from varcal._arrays import Bools
 from varcal._export.dialects import DIALECTS
 from varcal._files.conform import restored
 from varcal._files.document import Kind
-from varcal._input.date_texts import with_dates
+from varcal._input.dates import with_dates
 from varcal._input.events import CORRECT
 from varcal._input.frames import columns_by_name, frame_of
 from varcal._input.predictions import read_scores

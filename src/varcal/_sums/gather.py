@@ -9,7 +9,7 @@ from operator import add
 
 import numpy as np
 
-from varcal._input.calendar_parts import with_calendar
+from varcal._input.dates import with_calendar
 from varcal._input.labels import Part
 from varcal._input.predictions import ALL
 from varcal._input.probabilities import no_weight

@@ -11,13 +11,13 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.calendar_parts import (
+from varcal._input.dates import (
     CalendarPart,
     calendar_parts,
+    date_note,
     part_name,
     part_variable,
 )
-from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.frames import Table
 from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups

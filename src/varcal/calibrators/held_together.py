@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._input.date_texts import formats_of, with_dates
+from varcal._input.dates import formats_of, with_dates
 from varcal._input.frames import Table, is_frame
 from varcal._input.variables import Variable
 from varcal.exceptions import InputError
