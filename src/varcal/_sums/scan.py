@@ -361,12 +361,13 @@ class Survey:
             )
         found = self.seen.levels[name]
         counts = {level: count for level, count in found.counts.items() if count}
-        return ColumnFacts.of_levels(
+        return ColumnFacts(
+            "levels",
             self.seen.n_rows - found.n_missing,
             found.n_missing,
-            MOST_LEVELS if found.pruned else len(counts),
-            max(counts.values(), default=0),
-            tuple(counts),
+            n_levels=MOST_LEVELS if found.pruned else len(counts),
+            largest=max(counts.values(), default=0),
+            levels=tuple(counts),
             pruned=found.pruned,
         )
 
