@@ -122,15 +122,11 @@ def _types_of(
     if source.format in DELIMITERS:
         with reading(source):
             return _csv_types(source, names, {n: pa.string() for n in names if n in texts})
-    fields = [source.schema.field(name) for name in names]
-    if source.format == "jsonl":
-        fields = [
-            pa.field(one.name, pa.string())
-            if pa.types.is_timestamp(one.type) and one.name not in instants
-            else one
-            for one in fields
-        ]
-    return pa.schema(fields, metadata=source.schema.metadata)
+    schema = pa.schema([source.schema.field(name) for name in names], source.schema.metadata)
+    for k, one in enumerate(schema if source.format == "jsonl" else ()):
+        if pa.types.is_timestamp(one.type) and one.name not in instants:
+            schema = schema.set(k, one.with_type(pa.string()))
+    return schema
 
 
 def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataType]) -> pa.Schema:
@@ -162,12 +158,11 @@ def _common_schema(sources: Sequence[Source], schemas: Iterable[pa.Schema]) -> p
             try:
                 fields.append(_common_field(before, new))
             except pa.ArrowException:
-                raise InputError(
-                    f"column {new.name!r} has type {_decoded(new.type)} in {source.shown}, but "
-                    f"{_decoded(before.type)} in the files before it",
-                    "convert the files to the same types, or pass one file at a time",
-                    argument="column",
-                ) from None
+                kinds = [_decoded(one.type) for one in (new, before)]
+                problem = f"column {new.name!r} has type {kinds[0]} in {source.shown}, but "
+                hint = "convert the files to the same types, or pass one file at a time"
+                problem += f"{kinds[1]} in the files before it"
+                raise InputError(problem, hint, "column") from None
         common = pa.schema(fields, metadata=(common or own).metadata)
     return common
 
@@ -243,27 +238,23 @@ def _raw_batches(
         from pyarrow import parquet  # noqa: PLC0415  slow to load
 
         with parquet.ParquetFile(source.path) as file:
-            yield from map(_validated, file.iter_batches(CHUNK_ROWS, columns=schema.names))
+            for batch in file.iter_batches(CHUNK_ROWS, columns=schema.names):
+                # In a damaged or forged file, offsets and codes may point outside of their
+                # buffers, and reading such a value ends the process.
+                batch.validate(full=True)
+                yield batch
     elif source.format == "arrow":
-        for batch in map(_validated, _arrow_batches(source)):
-            for start in range(0, batch.num_rows, CHUNK_ROWS):
-                yield batch.slice(start, CHUNK_ROWS)
+        for batch in _arrow_batches(source):
+            batch.validate(full=True)
+            yield from (
+                batch.slice(start, CHUNK_ROWS) for start in range(0, batch.num_rows, CHUNK_ROWS)
+            )
     elif source.format == "jsonl":
         for table in _json_tables(source, schema):
             yield from table.combine_chunks().to_batches()
     else:
         types = {column.name: column.type for column in schema}
         yield from _csv(csv.open_csv, source, schema.names, column_types=types, **convert)
-
-
-def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of a binary file, after checking what PyArrow takes on trust when it reads them.
-
-    In a damaged or forged file, offsets and codes may point outside of their buffers, and reading
-    such a value ends the process. Text may not be UTF-8.
-    """
-    batch.validate(full=True)
-    return batch
 
 
 def _open_arrow(source: Source) -> Any:

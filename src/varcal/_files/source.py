@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
+from itertools import chain
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, cast
 from varcal._files.dialect import (
     HEAD_BYTES,
     PLAIN,
+    SETTINGS,
     UNSTATED,
     Dialect,
     Stated,
@@ -45,8 +46,6 @@ FORMATS = {
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 #: The usual separator of each format with columns separated by a character.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
-#: The most files of one glob; each of them is opened to see how it is written.
-MOST_FILES = 100_000
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
         f"unknown file extension: {str(path)!r}",
         f"use one of {', '.join(chain(*FORMATS.values()))} (also with .gz if it is text), or name "
         "the format with {format}",
-        settings={"format": ...},
+        settings=SETTINGS,
     )
 
 
@@ -172,17 +171,10 @@ def _paths(pattern: str) -> list[str]:
         raise InputError("the path is empty", "give a path, a glob, or a list of them")
     if "\0" in pattern:
         raise InputError(f"{pattern!r} cannot be a path: it has a zero character", "check the path")
-    matches = glob.iglob(pattern, recursive=True)
-    found = glob.glob(glob.escape(pattern)) or sorted(islice(matches, MOST_FILES + 1))
+    found = glob.glob(glob.escape(pattern)) or sorted(glob.glob(pattern, recursive=True))
     if not found:
-        raise InputError(
-            f"no file {pattern!r}", "check the path; a glob such as 'rows/*.parquet' works as well"
-        )
-    if len(found) > MOST_FILES:  # perhaps all files of a disk
-        raise InputError(
-            f"the glob {pattern!r} matches more than {MOST_FILES:,} files",
-            "give a narrower glob, or several of them in turn",
-        )
+        hint = "check the path; a glob such as 'rows/*.parquet' works as well"
+        raise InputError(f"no file {pattern!r}", hint)
     for path in found:
         if Path(path).is_dir():
             raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")
@@ -222,10 +214,8 @@ def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
         and not any(map(_is_ignored, path.relative_to(folder).parts))
     ]
     if not found:
-        raise InputError(
-            f"the folder {str(folder)!r} has no Parquet file",
-            "pass a glob for files of another format",
-        )
+        hint = "pass a glob for files of another format"
+        raise InputError(f"the folder {str(folder)!r} has no Parquet file", hint)
     return tuple(Source(path, "parquet", repr(str(path))) for path in found)
 
 
@@ -287,7 +277,7 @@ def reading(source: Source) -> Iterator[None]:
         raise InputError(
             f"cannot read {source.shown} as {problem}",
             next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem)),
-            settings={"encoding": ..., "sep": ..., "format": ...},
+            settings=SETTINGS,
         ) from None
 
 
@@ -304,12 +294,10 @@ def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[
     first = dict.fromkeys(sources[0].schema.names)
     for source in sources:
         names = Counter(source.schema.names)
-        for name, count in names.items():
-            if count > 1:
-                raise InputError(
-                    f"{source.shown} has two columns of the same name: {name!r}",
-                    "rename one of them",
-                )
+        twice = next((name for name, count in names.items() if count > 1), None)
+        if twice is not None:
+            problem = f"{source.shown} has two columns of the same name: {twice!r}"
+            raise InputError(problem, "rename one of them")
         for name in (*wanted, *first):
             if name not in names:
                 raise no_column(name, source)
@@ -325,9 +313,5 @@ def no_column(name: str, source: Source) -> InputError:
     error = InputError.no_column(name, known, where=source.shown)
     if len(known) != 1 or source.format not in DELIMITERS:
         return error
-    return InputError(
-        error.message,
-        f"all of the header is one column, {shortened(known[0])!r}; name the separator with "
-        "{sep}",
-        settings={"sep": ...},
-    )
+    hint = f"all of the header is one column, {shortened(known[0])!r}; name the separator with "
+    return InputError(error.message, hint + "{sep}", settings=SETTINGS)

@@ -8,7 +8,7 @@ numbers with a fraction and dates never are.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -147,7 +147,9 @@ def reason_to_leave_out(name: str, facts: ColumnFacts, rare: float = 0.01) -> st
     return _of_numbers(name, facts)
 
 
-def explicit_names(X: object, include: object, known: Sequence[str]) -> set[str]:
+def explicit_names(
+    X: object, include: str | Sequence[str] | None, known: Sequence[str]
+) -> set[str]:
     """Return the columns that the user named one by one; these are never left out.
 
     A string, a list of names, a single column and a dict of columns name them. The columns of a
@@ -162,9 +164,7 @@ def explicit_names(X: object, include: object, known: Sequence[str]) -> set[str]
     known : sequence of str
         The names of all variables.
     """
-    chosen = [include] if isinstance(include, str) else [] if include is None else include
-    if not isinstance(chosen, Collection) or not all(isinstance(each, str) for each in chosen):
-        raise InputError(f"include is {include!r}", "give a list of column names", "include")
+    chosen = [include] if isinstance(include, str) else list(include or ())
     for name in chosen:
         if name not in known:
             raise InputError.no_column(name, known, "include")

@@ -20,7 +20,7 @@ from varcal.exceptions import InputError, VarcalWarning
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
-_NAMES_OF_UTC = ("Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
+_NAMES_OF_UTC = ("UTC", "Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
 # Hints for arguments that have several columns instead of one.
 _ONE_COLUMN = {
     "v": "several variables go in a frame, a dict of columns or a two-dimensional array",
@@ -494,20 +494,18 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
 def _zone(value: Any) -> str:
     """Return the time zone of a Python date: its name, or its offset such as "+01:00"."""
     zone = getattr(value, "tzinfo", None)
-    if zone is None:
-        return ""
-    if isinstance(zone, dt.timezone):
-        return zone.tzname(None).removeprefix("UTC") or "UTC"
-    return _known_zone(str(zone))
+    return "" if zone is None else _known_zone(str(zone))
 
 
 def _known_zone(name: str | None) -> str:
-    """Return the name of a time zone; UTC has several.
+    """Return the name of a time zone, or its offset; UTC has several names.
 
-    >>> _known_zone("Etc/UTC"), _known_zone("Europe/Berlin"), _known_zone(None)
-    ('UTC', 'Europe/Berlin', '')
+    >>> _known_zone("Etc/UTC"), _known_zone("UTC+01:00"), _known_zone("Europe/Berlin")
+    ('UTC', '+01:00', 'Europe/Berlin')
     """
-    return "UTC" if name in _NAMES_OF_UTC else name or ""
+    if not name or name in _NAMES_OF_UTC:
+        return "UTC" if name else ""
+    return name.removeprefix("UTC")
 
 
 def _instant(value: Any) -> np.datetime64:
