@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files.source import sources_of
 from varcal.exceptions import InputError
 
 N = 600
@@ -260,14 +259,4 @@ def test_queries_as_texts(tmp_path, monkeypatch):
 
 def test_a_path_with_a_zero_character():
     with pytest.raises(InputError, match="cannot be a path: it has a zero character"):
-        sources_of("rows\0.csv")
-
-
-def test_a_glob_of_too_many_files_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("varcal._files.source.MOST_FILES", 2)
-    for name in "ab":
-        (tmp_path / f"{name}.csv").write_text("y,p\n1,0.5\n")
-    assert len(sources_of(str(tmp_path / "*.csv"))) == 2
-    (tmp_path / "c.csv").write_text("y,p\n1,0.5\n")
-    with pytest.raises(InputError, match="matches more than 2 files"):
-        sources_of(str(tmp_path / "*.csv"))
+        vc.ece("y", "p", data="rows\0.csv")
