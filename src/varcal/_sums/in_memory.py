@@ -110,8 +110,8 @@ class InMemory(Evidence):
         return bin_rows(
             bins,
             variables,
-            claim.scores,
-            claim.hits,
+            claim.score,
+            claim.hit,
             self.predictions.weight,
             moments=self.question.moments,
         )
