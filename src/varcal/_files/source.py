@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
+from itertools import chain, islice
 from os import PathLike
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
@@ -46,6 +46,8 @@ FORMATS = {
 TEXT_FORMATS = ("csv", "tsv", "jsonl")
 #: The usual separator of each format with columns separated by a character.
 DELIMITERS = {"csv": ",", "tsv": "\t"}
+#: The most files of one glob; each of them is opened to see how it is written.
+MOST_FILES = 100_000
 
 
 @dataclass(frozen=True)
@@ -171,10 +173,14 @@ def _paths(pattern: str) -> list[str]:
         raise InputError("the path is empty", "give a path, a glob, or a list of them")
     if "\0" in pattern:
         raise InputError(f"{pattern!r} cannot be a path: it has a zero character", "check the path")
-    found = glob.glob(glob.escape(pattern)) or sorted(glob.glob(pattern, recursive=True))
+    matches = glob.iglob(pattern, recursive=True)
+    found = glob.glob(glob.escape(pattern)) or sorted(islice(matches, MOST_FILES + 1))
     if not found:
         hint = "check the path; a glob such as 'rows/*.parquet' works as well"
         raise InputError(f"no file {pattern!r}", hint)
+    if len(found) > MOST_FILES:  # perhaps all files of a disk
+        hint = "give a narrower glob, or several of them in turn"
+        raise InputError(f"the glob {pattern!r} matches more than {MOST_FILES:,} files", hint)
     for path in found:
         if Path(path).is_dir():
             raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")

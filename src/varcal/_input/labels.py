@@ -35,9 +35,9 @@ class Part:
     exponent : int
         Weights are divided by 2 to this power.
     date_formats : mapping
-        How dates are written in each column of text that is dates (`date_texts`).
+        How dates are written in each column of text that is dates (`dates`).
     calendar : tuple
-        The parts of dates that are variables of their own (`calendar_parts`).
+        The parts of dates that are variables of their own (`dates`).
     """
 
     classes: tuple[Hashable, ...]

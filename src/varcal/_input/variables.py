@@ -53,11 +53,11 @@ class Variable:
         The time zone of instants, in which they are shown: "" for none, "UTC", an offset such as
         "+01:00", or a name such as "Europe/Berlin".
     date_format : str
-        How instants were written, if they were read from text (`date_texts`).
+        How instants were written, if they were read from text (`dates`).
     text : Variable or None
         That text.
     source : str
-        The column of dates that it is a part of (`calendar_parts`).
+        The column of dates that it is a part of (`dates`).
     """
 
     name: str
