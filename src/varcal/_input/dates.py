@@ -47,8 +47,8 @@ _TIME = (
 _LINES = {name: re.compile(rf"(?mia)^{date}{_TIME}$") for name, date in _DATES.items()}
 _ISO = "\\g<year>-\\g<month>-\\g<day>\\g<gap>\\g<time>\t\\g<zone>"
 _NAME_OF_MONTH = re.compile(rf"(?i)({'|'.join(name[:3] for name in _MONTHS)})[a-z]{{0,6}}\.?")
-#: A digit that stands alone, except in a fraction of a second.
-_SINGLE_DIGIT = re.compile(r"(?a)(?<!\d)(?<!:\d\d[.,])\d(?!\d)")
+#: A digit that stands alone, except in minutes, seconds and their fractions.
+_SINGLE_DIGIT = re.compile(r"(?a)(?<![\d:])(?<!:\d\d[.,])\d(?!\d)")
 
 
 class Instants(NamedTuple):
@@ -90,7 +90,7 @@ def read_as(texts: Sequence[str], form: str) -> Instants | None:
     lines, n_dates = _LINES[form].subn(_ISO, written)
     if n_dates < len(texts):
         lines, n_dates = _LINES[form].subn(_ISO, _numbered(written))
-    found = [line.partition("\t") for line in lines.replace(",", ".").split("\n")]
+    found = [line.partition("\t") for line in lines.replace(",", ".").upper().split("\n")]
     if not n_dates == len(found) == len(texts):
         return None
     offsets = {text: _zone(text) for text in {zone for _, _, zone in found}}
