@@ -95,6 +95,7 @@ USES = {
         vc.AugmentedCalibrator().fit(P, Y, {"v": v}).predict_proba(P[:9], {"v": v[:9]})
     ),
     "labels": lambda v: vc.ece(v, P),
+    "labels of a fit": lambda v: vc.calibrators.PlattCalibrator().fit(P, v).predict(P),
     "groups": lambda v: vc.estimate(Y, P, P, groups=v),
     "weights": lambda v: vc.estimate(Y, P, P, sample_weight=v),
 }
