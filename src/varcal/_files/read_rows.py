@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -40,7 +40,7 @@ def declared_schema(source: Source) -> pa.Schema:
     if source.format == "arrow":
         return _open_arrow(source).schema
     if source.format in DELIMITERS:
-        return _csv(csv.open_csv, source).schema
+        return _csv(source).schema
     fields: dict[str, pa.Field] = {}
     for table in _json_tables(source):
         for column in table.schema:
@@ -76,14 +76,6 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
     """
     known = same_columns(sources, columns or ())
     names = known if columns is None else list(dict.fromkeys(columns))
-    if all(source.format in DELIMITERS for source in sources):  # in several threads
-        tables = []
-        for source in sources:
-            with reading(source):
-                tables.append(_csv(csv.read_csv, source, names))
-                _refuse_bytes(tables[-1].schema)
-        schema = _common_schema(sources, (table.schema for table in tables))
-        return pa.concat_tables([table.cast(schema) for table in tables])
     schema = common_types(sources, names, instants=names)
     return pa.Table.from_batches(batches_of(sources, schema), schema)
 
@@ -133,9 +125,11 @@ def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataTyp
     """Read a CSV file until its columns have types that fit all values."""
     while True:
         try:
-            reader = _csv(csv.open_csv, source, names, column_types=types)
-            _refuse_bytes(reader.schema)
+            reader = _csv(source, names, column_types=types)
             types = {column.name: column.type for column in reader.schema}
+            for name, kind in types.items():
+                if pa.types.is_binary(kind):  # how PyArrow reads text that is not valid UTF-8
+                    raise pa.ArrowInvalid(f"column {name!r} has invalid UTF8 data")
             for _ in reader:
                 pass
         except pa.ArrowInvalid as error:
@@ -254,7 +248,7 @@ def _raw_batches(
             yield from table.combine_chunks().to_batches()
     else:
         types = {column.name: column.type for column in schema}
-        yield from _csv(csv.open_csv, source, schema.names, column_types=types, **convert)
+        yield from _csv(source, schema.names, column_types=types, **convert)
 
 
 def _open_arrow(source: Source) -> Any:
@@ -284,25 +278,16 @@ def _open_text(source: Source) -> Any:
     return stream
 
 
-def _csv(
-    opener: Callable[..., Any], source: Source, names: Sequence[str] | None = None, **convert: Any
-) -> Any:
-    """Read a CSV file at once or as a stream of batches: its columns, or some of them."""
+def _csv(source: Source, names: Sequence[str] | None = None, **convert: Any) -> Any:
+    """Open a CSV file as a stream of batches: its columns, or some of them."""
     dialect = source.dialect
     convert = {"strings_can_be_null": True, "decimal_point": dialect.decimal} | convert
-    return opener(
+    return csv.open_csv(
         _open_text(source),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
         convert_options=csv.ConvertOptions(include_columns=names, **convert),
     )
-
-
-def _refuse_bytes(schema: pa.Schema) -> None:
-    """Refuse columns of a text file that PyArrow reads as bytes: they are not valid UTF-8."""
-    for column in schema:
-        if pa.types.is_binary(column.type):
-            raise pa.ArrowInvalid(f"column {column.name!r} has invalid UTF8 data")
 
 
 #: How deeply objects and lists of a JSON line may be nested. PyArrow crashes from some 10,000
