@@ -183,15 +183,9 @@ def position_of(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if pos_label is None:
         return 1
     if len(classes) != 2:
-        problem = (
-            f"pos_label is {shown(pos_label)}, which has no meaning with {len(classes)} classes"
-        )
-        raise InputError(
-            f"pos_label is {shown(pos_label)}, {problem}",
-            "omit {pos_label}",
-            "pos_label",
-            {"pos_label": None},
-        )
+        meaning = f"has no meaning with {len(classes)} classes"
+        problem = f"pos_label is {shown(pos_label)}, which {meaning}"
+        raise InputError(problem, "omit {pos_label}", "pos_label", {"pos_label": None})
     check_choice("pos_label", pos_label, classes)
     return list(classes).index(pos_label)
 
