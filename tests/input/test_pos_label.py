@@ -111,7 +111,7 @@ def test_unknown_classes_are_named():
     ):
         with pytest.raises(InputError, match="pos_label must be one of 'bad', 'good'; got 'worse'"):
             use()
-    with pytest.raises(InputError, match="^pos_label is 'a', which has no meaning with 3 classes"):
+    with pytest.raises(InputError, match=r"^pos_label is 'a', which has no meaning with 3 classes"):
         vc.ece(["a", "b", "c"], np.full((3, 3), 1 / 3), pos_label="a")
 
 
