@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
-from varcal._arrays import Bools, Floats
+from varcal._arrays import AnyArray, Bools, Floats
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions
 from varcal._options import check_choice
@@ -22,23 +23,61 @@ COLLECTED_EVENTS = ("both", *EVENTS)
 CORRECT = -1
 
 
+class SlicedColumn(Protocol):
+    """A column that is read in slices: an array, or a column computed on demand."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, rows: slice, /) -> AnyArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Derived:
+    """A column whose rows are computed on demand and not kept.
+
+    Attributes
+    ----------
+    n : int
+        The number of rows.
+    compute : callable
+        Takes a slice of rows and returns their values.
+    """
+
+    n: int
+    compute: Callable[[slice], AnyArray]
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, rows: slice, /) -> AnyArray:
+        return self.compute(rows)
+
+
 @dataclass(frozen=True, eq=False)
 class Claim:
     """One claim per row: the event has probability `score`; `hit` is whether it happened.
 
     Attributes
     ----------
-    score : ndarray of float
-        The claimed probabilities.
-    hit : ndarray of bool
-        Whether the event happened.
+    scores, hits : SlicedColumn
+        The same as columns that can be read in slices, to save memory.
     label : hashable or None
         The class that the claim is about; None for "the prediction is correct".
     """
 
-    score: Floats
-    hit: Bools
+    scores: SlicedColumn
+    hits: SlicedColumn
     label: Hashable = None
+
+    @cached_property
+    def score(self) -> Floats:
+        """The claimed probabilities."""
+        return self.scores[:]
+
+    @cached_property
+    def hit(self) -> Bools:
+        """Whether the event happened, row by row."""
+        return self.hits[:]
 
 
 def claims(
@@ -139,17 +178,46 @@ def predicted(predictions: Predictions, key: int) -> Bools:
     array([False,  True, False])
     """
     p = predictions.p
-    found: Bools = (p > 0.5 if p.ndim == 1 else p.argmax(axis=1)) == key
+    if p.ndim == 1:
+        return p > 0.5 if key == 1 else p <= 0.5
+    if p.shape[1] == 2:
+        above = p[:, 1] > p[:, 0]
+        return above if key == 1 else ~above
+    found: Bools = p.argmax(axis=1) == key
     return found
 
 
 def claim_of(predictions: Predictions, key: int) -> Claim:
     """Return the claim with the given key."""
+    return _correct(predictions) if key == CORRECT else _about(predictions, key)
+
+
+def _correct(predictions: Predictions) -> Claim:
     p, y = predictions.p, predictions.y
-    if key == CORRECT:
+
+    def score(rows: slice) -> Floats:
+        part = p[rows]
+        if p.ndim == 2:
+            return np.maximum(part[:, 0], part[:, 1]) if p.shape[1] == 2 else part.max(axis=1)
+        other = 1.0 - part
+        return np.maximum(part, other, out=other)
+
+    def hit(rows: slice) -> Bools:
+        part, outcome = p[rows], y[rows]
         if p.ndim == 1:
-            return Claim(np.maximum(p, 1.0 - p), (p > 0.5) == (y == 1))
-        # Column by column: numpy is slow at reducing the short rows of an array.
-        return Claim(reduce(np.maximum, p.T), p.argmax(axis=1) == y)
-    score = p[:, key] if p.ndim == 2 else p if key == 1 else 1.0 - p
-    return Claim(score, y == key, predictions.classes[key])
+            return (part > 0.5) == (outcome == 1)
+        if p.shape[1] == 2:
+            return (part[:, 1] > part[:, 0]) == (outcome == 1)
+        return part.argmax(axis=1) == outcome
+
+    return Claim(Derived(len(y), score), Derived(len(y), hit))
+
+
+def _about(predictions: Predictions, position: int) -> Claim:
+    p: AnyArray = predictions.p
+    y = predictions.y
+    scores: SlicedColumn = p if p.ndim == 1 else p[:, position]
+    if p.ndim == 1 and position != 1:
+        scores = Derived(len(y), lambda rows: 1.0 - p[rows])
+    hits = Derived(len(y), lambda rows: y[rows] == position)
+    return Claim(scores, hits, predictions.classes[position])

@@ -132,7 +132,7 @@ def surface_of(rows: Rows, keys: Sequence[int], *, level: float, random_state: i
     for key in keys:
         claim = claim_of(predictions, key)
         stats = bin_rows(
-            joint, variables, claim.score, claim.hit, predictions.weight, bucket, n_buckets
+            joint, variables, claim.scores, claim.hits, predictions.weight, bucket, n_buckets
         )
         shape = parts[0].size, parts[1].size
         n = stats.n.reshape(shape)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._arrays import Bools, Floats, Ints
+from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
 from varcal._sums.bins import Bins, joint_index
 from varcal._sums.stats import FIELDS
@@ -88,8 +89,8 @@ class BetTable:
 
 def sum_bets(
     tables: Sequence[BetTable],
-    score: AnyArray,
-    hit: AnyArray,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     size: Floats | None,
     limit: float,
 ) -> list[Floats]:

@@ -110,8 +110,8 @@ class InMemory(Evidence):
         return bin_rows(
             bins,
             variables,
-            claim.score,
-            claim.hit,
+            claim.scores,
+            claim.hits,
             self.predictions.weight,
             moments=self.question.moments,
         )

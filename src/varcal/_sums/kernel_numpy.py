@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._arrays import AnyArray
+from varcal._input.events import SlicedColumn
 from varcal._input.variables import Variable
 from varcal._sums.bins import Bins, NumericBins, joint_index
 from varcal._sums.stats import FIELDS, BinnedStats
@@ -19,8 +19,8 @@ _CHUNK = 65_536
 def bin_rows(
     bins: Bins,
     variables: Sequence[Variable],
-    score: AnyArray,
-    hit: AnyArray,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
@@ -62,8 +62,8 @@ def bin_rows(
 def _sum_rows(
     bins: Bins,
     variables: Sequence[Variable],
-    score: AnyArray,
-    hit: AnyArray,
+    score: SlicedColumn,
+    hit: SlicedColumn,
     weight: NDArray[np.float64] | None,
     bucket: NDArray[np.intp] | None,
     size: int,

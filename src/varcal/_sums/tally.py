@@ -151,8 +151,8 @@ class Tally:
                     BetTable(one.fine, variables[one.names[0]], side if one.sided else None)
                     for one in several
                 ],
-                claim.score,
-                claim.hit,
+                claim.scores,
+                claim.hits,
                 size,
                 float(several[0].limit or 0.0),
             )
