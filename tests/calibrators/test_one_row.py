@@ -15,7 +15,7 @@ def long_way(monkeypatch):
 
     def call(function, *args):
         with monkeypatch.context() as patch:
-            patch.setattr(frames, "PLAIN_TYPES", frozenset())
+            patch.setattr("varcal._input.variables.PLAIN_TYPES", frozenset())
             return outcome(function, *args)
 
     return call

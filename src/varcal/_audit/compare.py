@@ -30,11 +30,10 @@ from varcal._inference.paired import (
     sum_interval,
     unpaired_interval,
 )
-from varcal._input.calendar_parts import with_calendar
+from varcal._input.dates import with_calendar
 from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
 from varcal._input.frames import Table, frame_of
 from varcal._input.groups import buckets
-from varcal._input.indexes import check_indexes
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable

@@ -17,7 +17,7 @@ from varcal._files.document import Kind as SavedKind
 from varcal._input.columns import columns_by_name
 from varcal._input.date_texts import as_dates, with_dates
 from varcal._input.events import CORRECT
-from varcal._input.frames import frame_of
+from varcal._input.frames import columns_by_name, frame_of
 from varcal._input.predictions import read_scores
 from varcal._input.variables import Kind, Variable
 from varcal._options import check_choice, checked

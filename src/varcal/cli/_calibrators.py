@@ -125,7 +125,7 @@ def calibrate(**given: Any) -> None:
 
 def _worth_reading(table: pa.Table, names: list[str]) -> list[str]:
     """Say which columns are read, and which an audit would leave out as well."""
-    from varcal._input.date_texts import with_dates  # noqa: PLC0415  slow to load
+    from varcal._input.dates import with_dates  # noqa: PLC0415  slow to load
     from varcal._input.left_out import ColumnFacts, reason_to_leave_out  # noqa: PLC0415
     from varcal._input.variables import read_columns  # noqa: PLC0415
 
