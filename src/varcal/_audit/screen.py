@@ -24,7 +24,7 @@ from varcal._audit.ladder import (
     Rung,
 )
 from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target, state_of
-from varcal._input.calendar_parts import CYCLES, part_name
+from varcal._input.dates import CYCLES, part_name
 from varcal._text import (
     ABOVE,
     BELOW,

@@ -15,7 +15,7 @@ from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.columns import numbers_of
+from varcal._input.frames import numbers_of
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels
 from varcal._input.variables import Variable
