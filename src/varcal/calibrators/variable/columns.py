@@ -74,21 +74,15 @@ class Columns:
         """Return the columns of rows."""
         if not len(self.knots):
             return self.table[np.asarray(values, dtype=np.intp)]
-        left, share, gone = self.place(values)
-        found = self.table[left]
-        found += share[:, None] * (self.table[np.minimum(left + 1, len(self.knots) - 1)] - found)
-        if gone.any():
-            found[gone] = self.table[-1]
-        return found
-
-    def place(self, values: AnyArray) -> tuple[Ints, Floats, AnyArray]:
-        """Return the knot left of each value, the share of the way to the next, and what is NaN."""
         gone = np.isnan(values)
         inside = np.clip(np.where(gone, self.knots[0], values), self.knots[0], self.knots[-1])
-        left = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, None)
-        left = np.minimum(left, max(len(self.knots) - 2, 0))
-        width = np.append(np.diff(self.knots), 1.0)[left]
-        return left, (inside - self.knots[left]) / width, gone
+        last = max(len(self.knots) - 2, 0)
+        left = np.clip(np.searchsorted(self.knots, inside, side="right") - 1, 0, last)
+        share = (inside - self.knots[left]) / np.append(np.diff(self.knots), 1.0)[left]
+        found = self.table[left]
+        found += share[:, None] * (self.table[np.minimum(left + 1, len(self.knots) - 1)] - found)
+        found[gone] = self.table[-1]
+        return found
 
     def block(self, name: str) -> slice:
         """Return where a block lies; an empty slice if it does not exist."""
@@ -134,10 +128,11 @@ def distinct(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
     return found, np.bincount(place, weight, minlength=len(found)).astype(np.float64)
 
 
-def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> Columns:
+def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> tuple[Columns, Floats]:
     """Return the columns of the score's logit: a constant, z̃, its size, and a curve of its rank.
 
-    The first and the last knot are `ends`, between which all logits lie.
+    The first and the last knot are `ends`, between which all logits lie. Also returns the
+    winsorized logit at the knots, and 0 for a missing one.
     """
     found, counts = distinct(np.append(z, ends), np.append(weight, [0.0, 0.0]))
     low, high = weighted_quantiles(found, counts, (WINSOR, 1 - WINSOR))
@@ -147,7 +142,8 @@ def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> Colum
     scale = float(np.sqrt(share @ (kept - mean) ** 2))
     if scale <= ROUNDING * max(1.0, float(np.abs(kept).max())):
         knots = np.unique([found[0], mean, found[-1]])
-        return Columns(SCORE, knots, np.ones((len(knots) + 1, 1)), (("level", 1),))
+        level = Columns(SCORE, knots, np.ones((len(knots) + 1, 1)), (("level", 1),))
+        return level, np.append(np.full(len(knots), mean), 0.0)
     unit = (kept - mean) / scale
     blocks = {"level": np.ones((len(found), 1)), "slope": unit[:, None]}
     rank = np.cumsum(share) - share / 2
@@ -157,7 +153,8 @@ def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> Colum
     # Knots where rows are many, and along the whole range.
     along = 0.5 * rank + 0.5 * (kept - kept[0]) / (kept[-1] - kept[0])
     knots = _thinned(along, np.isin(found, [low, high]))
-    return _standardized(SCORE, found, share, knots, blocks, whole=("level", "slope"))
+    columns = _standardized(SCORE, found, share, knots, blocks, whole=("level", "slope"))
+    return columns, np.append(kept[knots], 0.0)
 
 
 def number_columns(k: int, values: Floats, weight: Floats) -> Columns | None:
@@ -304,14 +301,3 @@ def _standardized(
             table[:, own] = 0.0
     table[-1, raw.block("level")] = 1.0
     return raw
-
-
-def winsorized(score: Columns) -> Floats:
-    """Return the winsorized logit at the knots of the score, and 0 for missing ones."""
-    slope = score.block("slope")
-    if not slope.stop:
-        return np.append(np.full(len(score.knots), score.knots[len(score.knots) // 2]), 0.0)
-    unit = score.table[:-1, slope.start]
-    low = score.knots[np.flatnonzero(unit == unit[0])[-1]]
-    high = score.knots[np.flatnonzero(unit == unit[-1])[0]]
-    return np.append(np.clip(score.knots, low, high), 0.0)

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,23 +55,6 @@ SINGLE_PRECISION_ROWS, LEAST_WEIGHT = 1_000, 1e-9
 SECOND_STEP_ROWS = 5_000
 #: The largest |ln t| of a power t of probabilities.
 LARGEST_LOG_POWER = 5.0
-
-
-class Loss(Protocol):
-    """Minus the log-likelihood of rows, as a function of their linear predictors."""
-
-    @property
-    def weight(self) -> Floats:
-        """The number of rows that each row stands for."""
-
-    def rows(self, eta: Floats) -> Floats:
-        """Return the weighted loss of each row."""
-
-    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return minus the first and the expected second derivative for each row."""
-
-    def take(self, rows: AnyArray | slice) -> Loss:
-        """Return the loss of some of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +119,9 @@ class PowerLoss:
         return PowerLoss(self.logs[rows], self.y[rows], self.weight[rows])
 
 
+Loss = LogisticLoss | PowerLoss
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fit.
@@ -197,7 +183,7 @@ def fit_blocks(
     H = np.zeros((len(beta), len(beta)))
     for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
-        H = _gram(short, weight)
+        H = weighted_gram(short, weight)
         before = lam
         rounds = ROUNDS if warm or step > 1 else 1
         lam, goal = _learn_penalties(H, H @ beta + X.T @ residual, groups, size, lam, rounds)
@@ -220,7 +206,7 @@ def _with_certain(H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass:
     """Return XᵀWX with at least `CERTAIN_WEIGHT` on every row."""
     extra = CERTAIN_WEIGHT * mass - weight
     some = np.flatnonzero(extra > 0)
-    return H + _gram(X[some], extra[some]) if len(some) else H
+    return H + weighted_gram(X[some], extra[some]) if len(some) else H
 
 
 def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) -> Fit:
@@ -233,7 +219,7 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     for X, loss in chunks:
         residual, weight = loss.slopes(X @ fit.beta)
         short = _short(X)
-        part = _gram(short, weight)
+        part = weighted_gram(short, weight)
         H += part
         raised += _with_certain(part, short, weight, loss.weight)
         right += X.T @ residual
@@ -261,17 +247,17 @@ def held_out(
     """
     size, eta, short = _sizes(groups), X @ fit.beta, _short(X)
     residual, weight = loss.slopes(eta)
-    H = _gram(short, weight)
+    H = weighted_gram(short, weight)
     right = H @ fit.beta + X.T @ residual
     found = eta.copy()
     for train, out in splits:
         rest = np.flatnonzero(~train)
         if len(rest) <= len(X) // 2:
-            part = _gram(short[rest], weight[rest])
+            part = weighted_gram(short[rest], weight[rest])
             A = H - part
             b = right - part @ fit.beta - X[rest].T @ residual[rest]
         else:
-            A = _gram(short[train], weight[train])
+            A = weighted_gram(short[train], weight[train])
             b = A @ fit.beta + X[train].T @ residual[train]
         lam, goal = _learn_penalties(A, b, groups, size, fit.penalties, HELD_OUT_ROUNDS)
         own = loss.take(train)
@@ -349,7 +335,7 @@ def _short(X: Floats) -> NDArray[np.floating[Any]]:
     return X.astype(np.float32) if len(X) >= SINGLE_PRECISION_ROWS else X
 
 
-def _gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
+def weighted_gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
     """Return XᵀWX, as an array times itself, which costs numpy half the work."""
     scaled = X * np.sqrt(weight).astype(X.dtype)[:, None]
     return np.asarray(scaled.T @ scaled, dtype=np.float64)
