@@ -26,8 +26,6 @@ SPLINES, ROWS_PER_SPLINE = 20, 20.0
 CURVE_COLUMNS = 12
 #: A value held by m rows counts m to this power in ranks, so that frequent values do not fill them.
 TEMPER = 0.5
-#: A value that at least this share of the rows holds has an indicator.
-ATOM_SHARE = 0.1
 #: Values and logits are winsorized at this quantile and at 1 minus it.
 WINSOR = 0.005
 #: The value itself is left out where the line of its rank explains this share of its variance.
@@ -129,7 +127,7 @@ def distinct(values: Floats, weight: Floats) -> tuple[Floats, Floats]:
 
 
 def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> tuple[Columns, Floats]:
-    """Return the columns of the score's logit: a constant, z̃, its size, and a curve of its rank.
+    """Return the columns of the score's logit: a constant, z̃, and a curve of its rank.
 
     The first and the last knot are `ends`, between which all logits lie. Also returns the
     winsorized logit at the knots, and 0 for a missing one.
@@ -148,11 +146,10 @@ def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> tuple
     blocks = {"level": np.ones((len(found), 1)), "slope": unit[:, None]}
     rank = np.cumsum(share) - share / 2
     if len(np.unique(kept)) > 2:
-        blocks["size"] = np.abs(unit)[:, None]
         blocks["curve"] = _curve(rank, share, unit, float(counts.sum()))
     # Knots where rows are many, and along the whole range.
     along = 0.5 * rank + 0.5 * (kept - kept[0]) / (kept[-1] - kept[0])
-    knots = _thinned(along, np.isin(found, [low, high]))
+    knots = _thinned(along)
     columns = _standardized(SCORE, found, share, knots, blocks, whole=("level", "slope"))
     return columns, np.append(kept[knots], 0.0)
 
@@ -180,7 +177,6 @@ def number_columns(k: int, values: Floats, weight: Floats) -> Columns | None:
             "divide the column by a constant",
             argument="X",
         )
-    heavy = np.zeros(len(found), dtype=bool)
     if len(found) > 2:
         blocks["curve"] = _curve(rank, share, line, float(weight.sum()))
         raw = np.clip(found, low, high) / max(abs(low), abs(high), np.finfo(float).tiny)
@@ -188,14 +184,7 @@ def number_columns(k: int, values: Floats, weight: Floats) -> Columns | None:
         spread = float(np.sqrt(share @ raw**2))
         if spread > ROUNDING and (share @ (line * raw) / spread) ** 2 <= REDUNDANT_SHARE:
             blocks["raw"] = raw[:, None]
-        heavy = (share >= ATOM_SHARE) & (share < 1 - ROUNDING)
-        if heavy.any():
-            blocks["atoms"] = (
-                np.eye(len(found))[:, heavy]
-                if len(found) <= 4 * KNOTS
-                else ((found[:, None] == found[heavy]).astype(np.float64))
-            )
-    return _standardized(k, found, share * (1 - missing), _thinned(rank, heavy), blocks, missing)
+    return _standardized(k, found, share * (1 - missing), _thinned(rank), blocks, missing)
 
 
 def level_columns(k: int, codes: Ints, n_levels: int, weight: Floats) -> Columns | None:
@@ -256,14 +245,11 @@ def _bsplines(u: Floats, n_splines: int) -> Floats:
     return columns
 
 
-def _thinned(rank: Floats, needed: AnyArray) -> Ints:
-    """Return positions of about `KNOTS` evenly spaced ranks, and of the needed ones."""
+def _thinned(rank: Floats) -> Ints:
+    """Return positions of about `KNOTS` evenly spaced ranks."""
     if len(rank) <= KNOTS:
         return np.arange(len(rank))
-    even = np.searchsorted(rank, np.linspace(rank[0], rank[-1], KNOTS))
-    heavy = np.flatnonzero(needed)
-    picked = np.concatenate([[0, len(rank) - 1], even, heavy - 1, heavy, heavy + 1])
-    return np.unique(np.clip(picked, 0, len(rank) - 1))
+    return np.unique(np.searchsorted(rank, np.linspace(rank[0], rank[-1], KNOTS)))
 
 
 def _standardized(

@@ -217,10 +217,7 @@ def name_of(variables: tuple[int, ...], names: tuple[str, ...]) -> str:
 
 
 def terms_of(
-    record: Record,
-    names: tuple[str, ...],
-    model: LogisticModel | ClassesModel,
-    given: Given,
+    record: Record, names: tuple[str, ...], model: LogisticModel | ClassesModel, given: Given
 ) -> tuple[Term, ...]:
     """Return the terms of a fit, the one that changed probabilities most first."""
     found = {name: Term(name, 0.0, 0.0, 0.0, active=False) for name in names}
@@ -314,14 +311,17 @@ def words_of(
     words = [_sentence(stage) for stage in stages if stage.name != "trees"]
     table = [
         {
-            "step": "score" if term.name == "score" else "pairs" if " × " in term.name
+            "step": "score"
+            if term.name == "score"
+            else "pairs"
+            if " × " in term.name
             else "variables",
             "along": term.name,
             "moved": round(term.moved, 5),
             "evidence": f"log Bayes factor {term.evidence:.1f}",
         }
         for term in terms
-    ]  # fmt: skip
+    ]
     pairs = [term.name for term in terms if " × " in term.name and term.edf]
     if not names:
         words.append("No variables.")
@@ -339,9 +339,13 @@ def words_of(
             "inside, this is a second model to be validated as one; trees=False leaves curves only."
         )
         table.append(
-            {"step": "trees", "along": along, "moved": round(stage.moved, 5),
-             "evidence": f"held-out gain {gain}"}
-        )  # fmt: skip
+            {
+                "step": "trees",
+                "along": along,
+                "moved": round(stage.moved, 5),
+                "evidence": f"held-out gain {gain}",
+            }
+        )
     inactive = [term for term in terms if not term.active]
     weak = [term.name for term in inactive if term.evidence > ACTIVE_EVIDENCE]
     off = [term.name for term in inactive if term.name not in weak]

@@ -30,7 +30,6 @@ from varcal.calibrators.softmax import softmax
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
-from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.reml import (
     CERTAIN_WEIGHT,
     LARGEST_LOG_POWER,
@@ -47,6 +46,7 @@ from varcal.calibrators.variable.two_classes import (
     FEW_ROWS,
     FEW_ROWS_PER_VARIABLE,
     MOST_ROWS,
+    PENALTY_DOUBT,
     TINY,
 )
 
@@ -193,9 +193,12 @@ def _ridge_softmax(X: Floats, y: Ints, mass: Floats, penalty: Floats) -> Floats:
         return float(loss + (penalty * move**2).sum()), (scale * gradient).ravel()
 
     found = minimize(
-        value, np.zeros(k * (k + 1)), jac=True, method="L-BFGS-B",
+        value,
+        np.zeros(k * (k + 1)),
+        jac=True,
+        method="L-BFGS-B",
         options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-5 * float(mass.sum()) ** 0.5},
-    )  # fmt: skip
+    )
     return center + scale * found.x.reshape(k, -1)
 
 
@@ -342,9 +345,14 @@ class Powered:
 
     @classmethod
     def of(
-        cls, design: Design, certain: Floats, columns: list[AnyArray], loss: PowerLoss,
-        judge: Judge, later: float,
-    ) -> Powered:  # fmt: skip
+        cls,
+        design: Design,
+        certain: Floats,
+        columns: list[AnyArray],
+        loss: PowerLoss,
+        judge: Judge,
+        later: float,
+    ) -> Powered:
         """Fit and judge the power."""
         design = screened(design, columns, *loss.slopes(np.zeros(len(loss.y))))[0]
         X = design.matrix(certain, columns)
@@ -394,9 +402,11 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
         def judged(folds: Folds) -> Powered:
             own = Judge(y, mass, folds.take(picked))
             return within_units(
-                own, design, columns,
+                own,
+                design,
+                columns,
                 lambda some: Powered.of(some, certain, columns, loss, own, later),
-            )  # fmt: skip
+            )
 
         found, folds, record = judged_with_search(judged, given, folds, key, picked)
         judge = Judge(y, mass, folds.take(picked))
@@ -413,9 +423,18 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     stages = (by_score, by_class, *([variables] if full else []), *([grown] if forest else []))
     applied = any(each.share for each in stages) or bool((given.p == 0).any())
     model = ClassesModel(
-        floor, power, power_error, ends, full, variables.share, class_map, by_class.share, forest,
-        grown.share, applied,
-    )  # fmt: skip
+        floor,
+        power,
+        power_error,
+        ends,
+        full,
+        variables.share,
+        class_map,
+        by_class.share,
+        forest,
+        grown.share,
+        applied,
+    )
     return model, replace(record, stages=stages)
 
 

@@ -22,7 +22,6 @@ from scipy.special import expit
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators import steps
-from varcal.calibrators.softmax import softmax
 from varcal.calibrators.steps import Forest, Step
 from varcal.calibrators.variable.columns import distinct
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
@@ -41,7 +40,7 @@ LEAF_ROWS = 150.0
 RATE = 0.1
 
 #: Depths of trees.
-LEAST_DEPTH, MOST_DEPTH = 2, 7
+LEAST_DEPTH, MOST_DEPTH = 3, 7
 #: Trees at most, and how many without a smaller held-out loss end the search.
 MOST_TREES, PATIENCE = 120, 8
 #: Variables at most, those whose cells leave the largest residuals; rows at least.
@@ -199,9 +198,14 @@ class TreeRows:
 
     @classmethod
     def of(
-        cls, scores: Sequence[Floats], columns: list[AnyArray], n_levels: list[int], y: Ints,
-        mass: Floats, base: Floats,
-    ) -> TreeRows | None:  # fmt: skip
+        cls,
+        scores: Sequence[Floats],
+        columns: list[AnyArray],
+        n_levels: list[int],
+        y: Ints,
+        mass: Floats,
+        base: Floats,
+    ) -> TreeRows | None:
         """Cut variables; of many, those with the largest residuals of `base` in their cells."""
         values = {-1 - k: each for k, each in enumerate(scores)} | dict(enumerate(columns))
         sizes = {k: n_levels[k] if k >= 0 else 0 for k in values}
@@ -264,7 +268,8 @@ def _slopes(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
     if eta.shape[-2] == 1:
         q = expit(eta)
         return q - y, q * (1.0 - q)
-    q = softmax(np.moveaxis(eta, -2, -1)).swapaxes(-2, -1)
+    q = np.exp(eta - eta.max(axis=-2, keepdims=True))
+    q /= q.sum(axis=-2, keepdims=True)
     return q - (np.arange(eta.shape[-2])[:, None] == y), q * (1.0 - q)
 
 
@@ -406,7 +411,7 @@ def depth_of(n_rows: float) -> int:
     """Return the depth of trees: the largest that rows allow.
 
     >>> depth_of(1_000), depth_of(10_000), depth_of(1e6)
-    (2, 6, 7)
+    (3, 6, 7)
     """
     return int(np.clip(np.log2(n_rows / LEAF_ROWS), LEAST_DEPTH, MOST_DEPTH))
 

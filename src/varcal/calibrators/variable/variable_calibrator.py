@@ -202,9 +202,16 @@ class VariableCalibrator(Calibrator):
         variables = tuple(each.take(order) for each in looked_at)
         rows, columns, mass = rows.take(order), [each[order] for each in columns], mass[order]
         given = Given(
-            rows.p, rows.y, mass, columns, self._n_levels()[: len(columns)], rows.groups, rows.time,
-            variables, order,
-        )  # fmt: skip
+            rows.p,
+            rows.y,
+            mass,
+            columns,
+            self._n_levels()[: len(columns)],
+            rows.groups,
+            rows.time,
+            variables,
+            order,
+        )
         record: Record
         self.model_: LogisticModel | ClassesModel
         if rows.p.ndim == 1:
