@@ -166,6 +166,10 @@ class Judged(Protocol):
         """How much of it is applied."""
 
     @property
+    def applied(self) -> float:
+        """How much of any correction is applied at most."""
+
+    @property
     def eta(self) -> Floats:
         """The predictor of held-out rows."""
 
@@ -246,8 +250,8 @@ def judged_with_search(
         return first, folds, Record(neighbours=near)
     folds = make_folds(key, given.y, given.mass, found.numbers(), None)
     again = judged(folds)
-    fallen = first.variables.share - again.variables.share >= 0.1
-    return again, folds, Record(found, fallen)
+    fallen = max(first.applied - again.applied, first.variables.share - again.variables.share)
+    return again, folds, Record(found, fallen >= 0.1)
 
 
 def blockings_of(variables: Sequence[Variable], rows: Ints) -> list[Blocking]:

@@ -362,6 +362,11 @@ class Powered:
         stage = judge.share("variables", loss.logs, after, later)
         return cls(fitted, X, loss, stage, loss.logs + stage.share * (after - loss.logs))
 
+    @property
+    def applied(self) -> float:
+        """How much of it is applied."""
+        return self.variables.share
+
     def slopes(self) -> tuple[Floats, Floats]:
         """Return slopes and working weights of rows."""
         return self.loss.slopes(self.X @ self.fitted.fit.beta)

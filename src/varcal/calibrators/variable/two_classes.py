@@ -11,7 +11,7 @@ and trees t that start at e₁. Held-out rows decide how much of each is applied
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -128,8 +128,8 @@ class LogisticModel:
         What is added at last, so that the mean probability is the mean outcome.
     mix : float
         How much of the mean outcome is mixed into each probability: one row's part.
-    parts, least_variance : ndarray of shape (m,) and (m + 1,)
-        Calibrated logits that divide rows into parts, and the least variance in each part.
+    least_variance : float
+        The least variance of logits, by what cells of several variables show.
     """
 
     least: float
@@ -147,8 +147,7 @@ class LogisticModel:
     of_trees: tuple[Floats, ...] = ()
     shift: float = 0.0
     mix: float = 0.0
-    parts: Floats = field(default_factory=lambda: np.empty(0))
-    least_variance: Floats = field(default_factory=lambda: np.zeros(1))
+    least_variance: float = 0.0
 
     def _check_saved(self) -> None:
         """Raise ValueError unless shares are shares."""
@@ -222,8 +221,8 @@ class LogisticModel:
         own, variance = self.full.predictor(z, columns)
         apart = moderated(own, variance) - eta
         left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-        least = self.least_variance[np.searchsorted(self.parts, eta)]
-        total = np.maximum(PENALTY_DOUBT * variance + self.full.rough(columns), least)
+        total = PENALTY_DOUBT * variance + self.full.rough(columns)
+        total = np.maximum(total, self.least_variance)
         return np.asarray(np.sqrt(total + left * apart**2))
 
 
@@ -347,6 +346,11 @@ class First:
         variables = judge.share("variables", base, eta, later)
         eta = base + variables.share * (eta - base)
         return cls(fits, by_score, variables, pairs, base, eta)
+
+    @property
+    def applied(self) -> float:
+        """How much of any correction is applied at most."""
+        return max(self.score.share, self.variables.share)
 
     def slopes(self) -> tuple[Floats, Floats]:
         """Return residuals and working weights of rows in the largest fit."""
@@ -514,7 +518,7 @@ def _tree_effect(
 def _with_errors(
     model: LogisticModel, rows: Rows, eta: Floats, n_levels: list[int]
 ) -> LogisticModel:
-    """Return the model with the least variance that held-out rows show in parts of the scores.
+    """Return the model with the least variance that held-out rows show.
 
     Interactions show in cells of two and three variables: products of residuals of two rows in the
     same cell have the mean square of the error as their mean.
@@ -531,13 +535,8 @@ def _with_errors(
     doubt = CURVES_DOUBT if model.trees is None else TREES_DOUBT
     mean = expit(eta)
     residual, weight = rows.mass * (rows.y - mean), rows.mass * mean * (1.0 - mean)
-    parts = np.unique(np.quantile(eta, [1 / 3, 2 / 3]))
-    part = np.searchsorted(parts, eta)
-    least = []
-    for own in (part == j for j in range(len(parts) + 1)):
-        here = [each[own] for each in codes]
-        least.append(UNSEEN * _mean_square(here, residual[own], weight[own], doubt))
-    return replace(model, parts=parts, least_variance=np.array(least))
+    least = UNSEEN * _mean_square(codes, residual, weight, doubt)
+    return replace(model, least_variance=least)
 
 
 def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats, doubt: float) -> float:
