@@ -551,7 +551,8 @@ def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats, doubt:
                 kept = int(min(side, size))
                 cell = cell * kept + each.astype(np.intp) * kept // size
             sums = (residual, weight, residual**2, weight**2)
-            R, W, own_R, own_W = (np.bincount(cell, each)[np.unique(cell)] for each in sums)
+            some_weight = np.bincount(cell, weight) > 0
+            R, W, own_R, own_W = (np.bincount(cell, each)[some_weight] for each in sums)
             pairs = np.maximum(W**2 - own_W, 0.0)
             # The largest of several estimates is too large by one or two of its standard errors.
             error = doubt * float(np.sqrt(2.0 * (pairs / W**2).sum()))
