@@ -378,8 +378,11 @@ class Fitted:
             each = design.by_variable(*variables)
             variance = np.einsum("ij,jk,ik->i", each.table, V[own, own], each.table)
             effect = each.table @ beta[own]
-            edf = float((1.0 - self.fit.ridge[own] * np.diag(V)[own]).sum())
-            rough = _rough(effect, edf) if len(each.knots) else 0.0 * effect
+            rough = (
+                _rough(effect, float(self.fit.leverage[own].sum()))
+                if len(each.knots)
+                else 0.0 * effect
+            )
             tables.append(Table(each.variable, each.knots, effect, variance, rough))
             parts += 0.0 if M is None else float((M[own, own] * V[own, own]).sum())
         score = replace(tables[0], effect=tables[0].effect + offset)

@@ -17,15 +17,17 @@ from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators.evaluate import interpolated
 from varcal.exceptions import InputError
 
-# Tuned constants. The first nine come from the sensitivity study of the earlier calibrator: half
-# and twice each value moved the mean log-loss of three worlds by less than .0004 either way.
+#: A value held by m rows counts m to this power in ranks, so that frequent values do not fill them
+#: (tuned): with 1 the log-loss of 19 tables of 300 rows was .0006 ± .0003 larger.
+TEMPER = 0.5
+
+# Limits of resolution: half and twice each value moved the mean log-loss of three worlds by less
+# than .0004 either way.
 
 #: B-splines of a curve at most, and rows for each.
 SPLINES, ROWS_PER_SPLINE = 20, 20.0
 #: Columns of a curve: the smoothest combinations of its B-splines.
 CURVE_COLUMNS = 12
-#: A value held by m rows counts m to this power in ranks, so that frequent values do not fill them.
-TEMPER = 0.5
 #: Values and logits are winsorized at this quantile and at 1 minus it.
 WINSOR = 0.005
 #: The value itself is left out where the line of its rank explains this share of its variance.

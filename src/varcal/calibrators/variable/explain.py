@@ -232,14 +232,13 @@ def terms_of(
         added = [tables.added(variables, steps.score(1)) for variables in spans]
         moves = evaluate(added, z, columns, given.n_levels)
         moves[:, 0] -= heights_at(tables.score.knots, fitted.design.offset, z)
-        leverage = 1.0 - fitted.fit.ridge * np.diag(fitted.fit.covariance)
         for (variables, own), move in zip(spans.items(), moves.T, strict=True):
             change = np.abs(respond(eta) - respond(eta - share * move))
             evidence = _evidence(fitted, slice(own.start + (variables == (SCORE,)), own.stop))
             name = name_of(variables, names)
             found[name] = Term(
                 name,
-                float(leverage[own].sum()) if share else 0.0,
+                float(fitted.fit.leverage[own].sum()) if share else 0.0,
                 float(mass @ change / mass.sum()),
                 evidence,
                 active=bool(evidence > ACTIVE_EVIDENCE and share),

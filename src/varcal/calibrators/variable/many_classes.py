@@ -46,7 +46,6 @@ from varcal.calibrators.variable.two_classes import (
     FEW_ROWS,
     FEW_ROWS_PER_VARIABLE,
     MOST_ROWS,
-    PENALTY_DOUBT,
     TINY,
 )
 
@@ -322,10 +321,10 @@ class ClassesModel:
             rest = (q * logs).sum(axis=1, keepdims=True) - q * logs
             slope = power * (logs - rest / np.maximum(1.0 - q, 1e-12))
             left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-            variance += slope**2 * (PENALTY_DOUBT * spread + left * eta**2)[:, None]
+            variance += slope**2 * (spread + left * eta**2)[:, None]
         if self.map is not None:
             apart = _log_odds(self.map.logits(powered)) - _log_odds(powered)
-            variance += PENALTY_DOUBT * self.map.variance(powered)
+            variance += self.map.variance(powered)
             variance += (1.0 - self.map_share) * apart**2
         error = reach * np.sqrt(variance)
         with np.errstate(divide="ignore"):

@@ -130,8 +130,8 @@ class Fit:
     ----------
     beta, ridge : ndarray of shape (p,)
         Coefficients, and the penalty of each.
-    penalties, edf : ndarray of shape (G,)
-        λ and the effective degrees of freedom of each block.
+    penalties : ndarray of shape (G,)
+        λ of each block.
     covariance : ndarray of shape (p, p)
         V, the posterior covariance.
     """
@@ -139,15 +139,18 @@ class Fit:
     beta: Floats
     ridge: Floats
     penalties: Floats
-    edf: Floats
     covariance: Floats
+
+    @property
+    def leverage(self) -> Floats:
+        """The effective degrees of freedom of each coefficient."""
+        return np.asarray(1.0 - self.ridge * np.diag(self.covariance))
 
 
 def fit_blocks(
     X: Floats,
     loss: Loss,
     groups: Ints,
-    *,
     start: Floats | None = None,
     penalties: Floats | None = None,
     max_steps: int = MAX_STEPS,
@@ -173,7 +176,7 @@ def fit_blocks(
     >>> X = np.column_stack([np.ones(500), rng.normal(size=(500, 2))])
     >>> y = (rng.random(500) < expit(X[:, 1])).astype(float)
     >>> fit = fit_blocks(X, LogisticLoss(y, np.ones(500)), np.array([-1, 0, 1]))
-    >>> bool(fit.edf[0] > 0.9 > 0.5 > fit.edf[1])
+    >>> bool(fit.leverage[1] > 0.9 > 0.5 > fit.leverage[2])
     True
     """
     size = _sizes(groups)
@@ -198,8 +201,8 @@ def fit_blocks(
             and change < PENALTY_TOLERANCE
         ):
             break
-    weight = loss.slopes(eta)[1]
-    return _finished(beta, lam, groups, size, H, _with_certain(H, short, weight, loss.weight))
+    raised = _with_certain(H, short, loss.slopes(eta)[1], loss.weight)
+    return _finished(beta, lam, groups, raised)
 
 
 def _with_certain(H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass: Floats) -> Floats:
@@ -234,7 +237,7 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     share, most = 1.0, penalized(fit.beta) * 1.01
     while share > 1e-3 and not penalized(fit.beta + share * move) <= most:
         share /= 2.0
-    return _finished(fit.beta + share * move, fit.penalties, groups, _sizes(groups), H, raised)
+    return _finished(fit.beta + share * move, fit.penalties, groups, raised)
 
 
 def held_out(
@@ -248,25 +251,20 @@ def held_out(
     size, eta, short = _sizes(groups), X @ fit.beta, _short(X)
     residual, weight = loss.slopes(eta)
     H = weighted_gram(short, weight)
-    right = H @ fit.beta + X.T @ residual
     found = eta.copy()
     for train, out in splits:
-        rest = np.flatnonzero(~train)
-        if len(rest) <= len(X) // 2:
-            part = weighted_gram(short[rest], weight[rest])
-            A = H - part
-            b = right - part @ fit.beta - X[rest].T @ residual[rest]
+        if np.count_nonzero(train) >= len(X) / 2:
+            A = H - weighted_gram(short[~train], weight[~train])
         else:
             A = weighted_gram(short[train], weight[train])
-            b = A @ fit.beta + X[train].T @ residual[train]
+        b = A @ fit.beta + X[train].T @ residual[train]
         lam, goal = _learn_penalties(A, b, groups, size, fit.penalties, HELD_OUT_ROUNDS)
         own = loss.take(train)
         shift = X[train] @ (goal - fit.beta)
         share = _descent(own, eta[train], shift, _ridge(lam, groups), fit.beta, goal)
         beta = fit.beta + share * (goal - fit.beta)
         if float(loss.weight.sum()) <= SECOND_STEP_ROWS:
-            again = fit_blocks(X[train], own, groups, start=beta, penalties=lam, max_steps=1)
-            beta = again.beta
+            beta = fit_blocks(X[train], own, groups, beta, lam, max_steps=1).beta
         found[out] = X[out] @ beta
     return found
 
@@ -276,16 +274,11 @@ def _sizes(groups: Ints) -> Floats:
     return np.bincount(groups[groups >= 0], minlength=n_groups).astype(np.float64)
 
 
-def _finished(
-    beta: Floats, lam: Floats, groups: Ints, size: Floats, H: Floats, raised: Floats
-) -> Fit:
-    """Return the fit; `raised` is the curvature that its covariance is made of."""
-    ridge, inside = _ridge(lam, groups), groups >= 0
+def _finished(beta: Floats, lam: Floats, groups: Ints, H: Floats) -> Fit:
+    """Return the fit, whose covariance is the inverse of a curvature and the penalties."""
+    ridge = _ridge(lam, groups)
     root = _inverse_root(H, ridge)
-    spread = np.einsum("ij,ij->j", root, root)
-    traces = np.bincount(groups[inside], spread[inside], minlength=len(lam))
-    root = root if raised is H else _inverse_root(raised, ridge)
-    return Fit(beta, ridge, lam, size - lam * traces, root.T @ root)
+    return Fit(beta, ridge, lam, root.T @ root)
 
 
 def _ridge(lam: Floats, groups: Ints) -> Floats:

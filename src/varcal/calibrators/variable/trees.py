@@ -43,8 +43,10 @@ RATE = 0.1
 LEAST_DEPTH, MOST_DEPTH = 3, 7
 #: Trees at most, and how many without a smaller held-out loss end the search.
 MOST_TREES, PATIENCE = 120, 8
-#: Variables at most, those whose cells leave the largest residuals; rows at least.
-MOST_VARIABLES, LEAST_ROWS = 40, 200.0
+#: Variables at most, those whose cells leave the largest residuals.
+MOST_VARIABLES = 40
+#: Rows from which trees, and surfaces of pairs, are tried.
+LEAST_ROWS = 200.0
 #: Bits of a double-precision number that hold whole numbers, and the largest total weight of rows.
 _BITS, _LARGEST = 53, 20
 

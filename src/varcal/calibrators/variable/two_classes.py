@@ -34,7 +34,7 @@ from varcal.calibrators.variable.columns import heights_at
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
 from varcal.calibrators.variable.reml import LogisticLoss, held_out, weighted_gram
 from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
-from varcal.calibrators.variable.trees import TreeRows, Trees, cells_of, fit_trees
+from varcal.calibrators.variable.trees import LEAST_ROWS, TreeRows, Trees, cells_of, fit_trees
 
 # Tuned constants.
 
@@ -46,12 +46,8 @@ FEW_ROWS, FEW_ROWS_PER_VARIABLE = 50.0, 5.0
 #: How much later variables are applied where the score's curve is not: without it calibrated scores
 #: were harmed in 20 % of draws in place of 2 %.
 CALIBRATED_SCORES = 1.0
-#: Rows from which pairs are tried.
-PAIR_ROWS = 300.0
 #: A probability of 0 is read as this part of the least positive one, or of one row.
 BELOW_LEAST = 0.5
-#: What the posterior variance is multiplied by, as it takes the penalties as known.
-PENALTY_DOUBT = 1.2
 #: Rows (by their working weight) per cell of two or three variables. What such cells show of
 #: errors is multiplied by `UNSEEN`: where the truth was known they showed between 36 and 65 % of
 #: the mean square of strong interactions, which change within cells.
@@ -221,8 +217,7 @@ class LogisticModel:
         own, variance = self.full.predictor(z, columns)
         apart = moderated(own, variance) - eta
         left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-        total = PENALTY_DOUBT * variance + self.full.rough(columns)
-        total = np.maximum(total, self.least_variance)
+        total = np.maximum(variance + self.full.rough(columns), self.least_variance)
         return np.asarray(np.sqrt(total + left * apart**2))
 
 
@@ -278,7 +273,7 @@ class Fits:
             wide = design.matrix(rows.z, rows.columns)
             found.append(fit_design(design, wide, loss, start))
             matrices.append(wide)
-            if pairs and total >= PAIR_ROWS:
+            if pairs and total >= LEAST_ROWS:
                 slopes = loss.slopes(wide @ found[1].fit.beta)
                 design = with_pairs(design, tests, wide, rows.mass, slopes)
             if design.pairs:
@@ -532,9 +527,9 @@ def _with_errors(
         used = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
         cells = [(model.trees.cells[k], model.trees.place[0][k]) for k in used]
     codes = [place[each.codes(values[each.variable])] for each, place in cells]
-    doubt = CURVES_DOUBT if model.trees is None else TREES_DOUBT
     mean = expit(eta)
     residual, weight = rows.mass * (rows.y - mean), rows.mass * mean * (1.0 - mean)
+    doubt = CURVES_DOUBT if model.trees is None else TREES_DOUBT
     least = UNSEEN * _mean_square(codes, residual, weight, doubt)
     return replace(model, least_variance=least)
 
@@ -554,7 +549,6 @@ def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats, doubt:
             some_weight = np.bincount(cell, weight) > 0
             R, W, own_R, own_W = (np.bincount(cell, each)[some_weight] for each in sums)
             pairs = np.maximum(W**2 - own_W, 0.0)
-            # The largest of several estimates is too large by one or two of its standard errors.
             error = doubt * float(np.sqrt(2.0 * (pairs / W**2).sum()))
             shown, below = float(((R**2 - own_R) / W).sum()) - error, float((pairs / W).sum())
             found = max(found, shown / below if below > 0 else 0.0)
