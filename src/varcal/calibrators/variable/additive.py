@@ -22,7 +22,6 @@ from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.columns import (
     SCORE,
     Columns,
-    heights_at,
     level_columns,
     number_columns,
     score_columns,
@@ -38,10 +37,6 @@ FEW_LEVELS = 12
 MOST_PAIRS, PAIR_SCORE = 8, 4.0
 #: Curve columns of each variable in the test of a pair, and in its surface.
 TEST_CURVES, SURFACE_CURVES = 2, 5
-
-#: How much of what a curve may smooth away counts in intervals: with .4 and 1, intervals held 75
-#: and 86 % next to a jump of 1,000 rows, and smooth ones were .30 and .35 wide.
-ROUGH = 0.7
 
 #: Columns of the model at most, and those that are kept free for each variable: those with the
 #: least evidence shrink to a line, or are left out. That bounds the time by rows × columns.
@@ -205,20 +200,19 @@ class Table:
         Its position; −1 for the score.
     knots : ndarray of shape (m,)
         Where effects are given, straight in between; empty for a category.
-    effect, variance, rough : ndarray of shape (m + 1,) or (n_levels + 2,)
+    effect, variance : ndarray of shape (m + 1,) or (n_levels + 2,)
         The effect at each knot and of missing values, or of each level, unseen ones and missing
-        values; its posterior variance; and the square of what a curve may smooth away.
+        values; and its posterior variance.
     """
 
     variable: int
     knots: Floats
     effect: Floats
     variance: Floats
-    rough: Floats
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the heights belong to the knots."""
-        if not self.effect.shape == self.variance.shape == self.rough.shape == (len(self.effect),):
+        if not self.effect.shape == self.variance.shape == (len(self.effect),):
             raise ValueError("the heights of a table do not match")
         if len(self.effect) < 2 or len(self.knots) not in (0, len(self.effect) - 1):
             raise ValueError("a table has other heights than knots")
@@ -310,11 +304,6 @@ class Tables:
         found = evaluate(self.steps(steps.score(1)), z, columns, sizes)
         return found[:, 0], found[:, 1]
 
-    def rough(self, columns: list[AnyArray]) -> Floats:
-        """Return the variance of what the curves of variables may smooth away, 0 for none."""
-        found = [heights_at(t.knots, t.rough, columns[t.variable]) for t in self.variables]
-        return np.asarray(sum(found, start=np.zeros(1)))
-
     def added(self, variables: tuple[int, ...], z: Step) -> Step:
         """Return the step to what a variable, the score or a pair adds to η."""
         tables = [self.table(k) for k in variables]
@@ -378,31 +367,11 @@ class Fitted:
             each = design.by_variable(*variables)
             variance = np.einsum("ij,jk,ik->i", each.table, V[own, own], each.table)
             effect = each.table @ beta[own]
-            rough = (
-                _rough(effect, float(self.fit.leverage[own].sum()))
-                if len(each.knots)
-                else 0.0 * effect
-            )
-            tables.append(Table(each.variable, each.knots, effect, variance, rough))
+            tables.append(Table(each.variable, each.knots, effect, variance))
             parts += 0.0 if M is None else float((M[own, own] * V[own, own]).sum())
         score = replace(tables[0], effect=tables[0].effect + offset)
         scale = 1.0 if M is None else float((M * V).sum()) / max(parts, 1e-300)
         return Tables(score, tuple(tables[1:]), tuple(products), scale)
-
-
-def _rough(effect: Floats, edf: float) -> Floats:
-    """Return the square of what a curve of some degrees of freedom may smooth away.
-
-    A jump that is passed over a width of 2h shows as a rise of f within h that f does not have
-    within 2h.
-    """
-    last = len(effect) - 2
-    at = np.arange(last + 1)
-    h = max(round((last + 1) / (2.0 * max(edf, 1.0))), 1)
-    left, right = effect[np.maximum(at - h, 0)], effect[np.minimum(at + h, last)]
-    far_left, far_right = effect[np.maximum(at - 2 * h, 0)], effect[np.minimum(at + 2 * h, last)]
-    near = (right - left) - 0.5 * (far_right - far_left)
-    return np.append(ROUGH * near**2, 0.0)
 
 
 def fit_design(

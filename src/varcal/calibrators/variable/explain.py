@@ -100,7 +100,7 @@ class Effect:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Effects(Shown):
-    """The effects of all variables, each at a low, a middle and a high score.
+    """The effects of all variables; those that vary with the score, at three scores.
 
     Attributes
     ----------

@@ -30,6 +30,7 @@ from varcal.calibrators.softmax import softmax
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
+from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.reml import (
     CERTAIN_WEIGHT,
     LARGEST_LOG_POWER,
@@ -321,10 +322,10 @@ class ClassesModel:
             rest = (q * logs).sum(axis=1, keepdims=True) - q * logs
             slope = power * (logs - rest / np.maximum(1.0 - q, 1e-12))
             left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-            variance += slope**2 * (spread + left * eta**2)[:, None]
+            variance += slope**2 * (PENALTY_DOUBT * spread + left * eta**2)[:, None]
         if self.map is not None:
             apart = _log_odds(self.map.logits(powered)) - _log_odds(powered)
-            variance += self.map.variance(powered)
+            variance += PENALTY_DOUBT * self.map.variance(powered)
             variance += (1.0 - self.map_share) * apart**2
         error = reach * np.sqrt(variance)
         with np.errstate(divide="ignore"):

@@ -11,8 +11,7 @@ and trees t that start at e₁. Held-out rows decide how much of each is applied
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import combinations
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from scipy.special import expit
@@ -32,9 +31,23 @@ from varcal.calibrators.variable.additive import (
 )
 from varcal.calibrators.variable.columns import heights_at
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
+from varcal.calibrators.variable.intervals import (
+    CURVES_DOUBT,
+    LOOKED_AT,
+    TREES_DOUBT,
+    Errors,
+    errors_of,
+)
 from varcal.calibrators.variable.reml import LogisticLoss, held_out, weighted_gram
 from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
-from varcal.calibrators.variable.trees import LEAST_ROWS, TreeRows, Trees, cells_of, fit_trees
+from varcal.calibrators.variable.trees import (
+    LEAST_ROWS,
+    Cells,
+    TreeRows,
+    Trees,
+    cells_of,
+    fit_trees,
+)
 
 # Tuned constants.
 
@@ -48,16 +61,7 @@ FEW_ROWS, FEW_ROWS_PER_VARIABLE = 50.0, 5.0
 CALIBRATED_SCORES = 1.0
 #: A probability of 0 is read as this part of the least positive one, or of one row.
 BELOW_LEAST = 0.5
-#: Rows (by their working weight) per cell of two or three variables. What such cells show of
-#: errors is multiplied by `UNSEEN`: where the truth was known they showed between 36 and 65 % of
-#: the mean square of strong interactions, which change within cells.
-CELL_WEIGHT, UNSEEN = 0.6, 3.5
-#: The standard errors that are taken off what cells show, with trees and without: where trees are
-#: applied, the truth is not smooth.
-TREES_DOUBT, CURVES_DOUBT = 1.0, 2.0
 
-#: Variables whose pairs and triples are looked at.
-LOOKED_AT = 4
 #: Rows on which penalties are learned and corrections judged, and on which trees grow, at most.
 MOST_ROWS, MOST_TREE_ROWS = 20_000, 250_000
 #: Rows over which effects of trees are averaged.
@@ -124,8 +128,8 @@ class LogisticModel:
         What is added at last, so that the mean probability is the mean outcome.
     mix : float
         How much of the mean outcome is mixed into each probability: one row's part.
-    least_variance : float
-        The least variance of logits, by what cells of several variables show.
+    errors : Errors
+        What the posterior variance leaves out.
     """
 
     least: float
@@ -143,7 +147,7 @@ class LogisticModel:
     of_trees: tuple[Floats, ...] = ()
     shift: float = 0.0
     mix: float = 0.0
-    least_variance: float = 0.0
+    errors: Errors = field(default_factory=Errors)
 
     def _check_saved(self) -> None:
         """Raise ValueError unless shares are shares."""
@@ -217,7 +221,7 @@ class LogisticModel:
         own, variance = self.full.predictor(z, columns)
         apart = moderated(own, variance) - eta
         left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-        total = np.maximum(variance + self.full.rough(columns), self.least_variance)
+        total = self.errors.variance(variance, eta, z, columns)
         return np.asarray(np.sqrt(total + left * apart**2))
 
 
@@ -400,9 +404,8 @@ def fit_two_classes(
     if trees and not monotone and given.columns:
         model, grown, eta = _with_trees(model, first, rows, picked, folds, key, given.n_levels)
     model = _with_mean(model, max(first.score.share, first.variables.share, grown.share), given)
-    held = np.flatnonzero(Judge(some.y, some.mass, folds.take(picked)).judged())
-    if len(held):
-        model = _with_errors(model, some.take(held), eta[held], given.n_levels)
+    judge = Judge(some.y, some.mass, folds.take(picked))
+    model = replace(model, errors=_errors(model, some, eta, judge, given.n_levels))
     stages = [first.score]
     stages += [first.variables] if len(first.fits.fitted) > 1 else []
     stages += [first.pairs] if first.pairs.share and first.variables.share else []
@@ -510,49 +513,40 @@ def _tree_effect(
     return np.asarray(mean[place] - counts[code] @ mean / counts[code].sum())
 
 
-def _with_errors(
-    model: LogisticModel, rows: Rows, eta: Floats, n_levels: list[int]
-) -> LogisticModel:
-    """Return the model with the least variance that held-out rows show.
-
-    Interactions show in cells of two and three variables: products of residuals of two rows in the
-    same cell have the mean square of the error as their mean.
-    """
-    values = {-1: rows.z} | dict(enumerate(rows.columns))
-    ranked = sorted(model.full.variables, key=lambda one: -float(np.ptp(one.effect)))
-    best = [-1, *(each.variable for each in ranked[: LOOKED_AT - 1])]
-    found = [cells_of(k, values[k], n_levels[k] if k >= 0 else 0, rows.mass) for k in best]
-    cells = [(each, np.arange(256)) for each in found if each is not None]
-    if model.trees is not None:
-        used = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
-        cells = [(model.trees.cells[k], model.trees.place[0][k]) for k in used]
+def _errors(
+    model: LogisticModel, rows: Rows, eta: Floats, judge: Judge, n_levels: list[int]
+) -> Errors:
+    """Return what held-out rows show beside the posterior variance."""
+    judged = np.flatnonzero(judge.judged())
+    if not len(judged):
+        return Errors()
+    here = rows.take(judged)
+    posterior = model.full.predictor(here.z, here.columns)[1]
+    values = {-1: here.z} | dict(enumerate(here.columns))
+    cells = _cells_that_matter(model, here, n_levels)
     codes = [place[each.codes(values[each.variable])] for each, place in cells]
-    mean = expit(eta)
-    residual, weight = rows.mass * (rows.y - mean), rows.mass * mean * (1.0 - mean)
+    numbers = {
+        each.variable: values[each.variable]
+        for each in (model.full.score, *model.full.variables)
+        if len(each.knots)
+    }
     doubt = CURVES_DOUBT if model.trees is None else TREES_DOUBT
-    least = UNSEEN * _mean_square(codes, residual, weight, doubt)
-    return replace(model, least_variance=least)
+    return errors_of(eta[judged], posterior, here.y, here.mass, numbers, codes, doubt)
 
 
-def _mean_square(codes: list[AnyArray], residual: Floats, weight: Floats, doubt: float) -> float:
-    """Return the mean squared error that cells of one to three variables show at most."""
-    found, total = 0.0, float(weight.sum())
-    for number in (1, 2, 3):
-        side = (total / CELL_WEIGHT / 4) ** (1 / number)
-        for some in combinations(codes, number) if side >= 2 else ():
-            cell = np.zeros(len(residual), dtype=np.intp)
-            for each in some:
-                size = int(each.max(initial=0)) + 1
-                kept = int(min(side, size))
-                cell = cell * kept + each.astype(np.intp) * kept // size
-            sums = (residual, weight, residual**2, weight**2)
-            some_weight = np.bincount(cell, weight) > 0
-            R, W, own_R, own_W = (np.bincount(cell, each)[some_weight] for each in sums)
-            pairs = np.maximum(W**2 - own_W, 0.0)
-            error = doubt * float(np.sqrt(2.0 * (pairs / W**2).sum()))
-            shown, below = float(((R**2 - own_R) / W).sum()) - error, float((pairs / W).sum())
-            found = max(found, shown / below if below > 0 else 0.0)
-    return found
+def _cells_that_matter(
+    model: LogisticModel, rows: Rows, n_levels: list[int]
+) -> list[tuple[Cells, Ints]]:
+    """Return the cells of a few variables that matter most, and their order."""
+    if model.trees is not None:
+        best = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
+        return [(model.trees.cells[k], model.trees.place[0][k]) for k in best]
+    ranked = sorted(model.full.variables, key=lambda one: -float(np.ptp(one.effect)))
+    found = [cells_of(-1, rows.z, 0, rows.mass)]
+    for table in ranked[: LOOKED_AT - 1]:
+        k = table.variable
+        found.append(cells_of(k, rows.columns[k], n_levels[k], rows.mass))
+    return [(each, np.arange(256)) for each in found if each is not None]
 
 
 def _with_mean(model: LogisticModel, share: float, given: Given) -> LogisticModel:

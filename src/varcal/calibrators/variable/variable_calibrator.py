@@ -43,8 +43,7 @@ class VariableCalibrator(Calibrator):
 
     .. math:: e_1 = z + a\,(s(z) - z), \qquad e_2 = e_1 + b\,(m(z, v) - e_1), \qquad
               e_3 = e_2 + c\,(e_1 + t(z, v) - e_2), \\
-              m = s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
-              + \sum_{(j,k)} h_{jk}(v_j, v_k),
+              m = s(z) + \sum_j f_j(v_j) + \sum_{(j,k)} h_{jk}(v_j, v_k),
 
     a curve s of the score; an additive model m with smooth functions of numbers and dates, random
     effects of categories, effects of missing values and, where residuals ask for them, surfaces of
@@ -82,7 +81,7 @@ class VariableCalibrator(Calibrator):
         curves, which `effects` shows completely.
     monotone : bool
         Whether the probability must not fall when the score rises and V is fixed (two classes);
-        excludes trees, pairs and effects that vary with the score.
+        excludes trees and pairs.
     preserve_ranking : bool
         Whether to keep the order of all rows by score, and so the AUC. Variables cannot change
         that order, so only the score is calibrated. With more classes, the order of the classes
