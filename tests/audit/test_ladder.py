@@ -8,7 +8,6 @@ from scipy.special import expit, logit
 
 import varcal as vc
 from varcal._audit.ladder import RUNGS, Ladder
-from varcal._input.predictions import Predictions
 from varcal.calibrators import calibrator as held_out
 
 

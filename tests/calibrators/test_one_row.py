@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from cases.calibrators import binary, every, fitted, many
-from varcal._input import frames
 
 
 @pytest.fixture

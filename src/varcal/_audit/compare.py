@@ -17,8 +17,7 @@ from varcal._audit.audit import label_of
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target, read, saved
 from varcal._files.conform import restored
-from varcal._inference.gap_law import law_of_sides
-from varcal._inference.gap_law import GapLaw
+from varcal._inference.gap_law import GapLaw, law_of_sides
 from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import holm, p_of_interval
 from varcal._inference.paired import (
@@ -32,7 +31,7 @@ from varcal._inference.paired import (
 )
 from varcal._input.dates import with_calendar
 from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
-from varcal._input.frames import Table, frame_of
+from varcal._input.frames import Table, check_indexes, frame_of
 from varcal._input.groups import buckets
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns

@@ -21,10 +21,9 @@ from varcal._audit.record import (
     state_of,
 )
 from varcal._edge_texts import edge_texts
-from varcal._inference.calibration_test import calibration_test
-from varcal._inference.gap_law import cell_law, finer_law, part_of
+from varcal._inference.calibration_test import calibration_test, minimum_detectable
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.gap_law import GapLaw, cell_law, finer_law, gap_interval, gap_law
+from varcal._inference.gap_law import GapLaw, cell_law, finer_law, gap_interval, gap_law, part_of
 from varcal._inference.measured import LawErrors, over_bins, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
 from varcal._input.events import CORRECT, Claim

@@ -10,8 +10,7 @@ from varcal._audit.record import AuditRow
 from varcal._measures.curve_result import Curve, Histogram
 from varcal._measures.reliability import Reliability
 from varcal._report import plot_style as style
-from varcal._search.surface import Surface
-from varcal._search.surface import SurfaceView, ticks
+from varcal._search.surface import Surface, SurfaceView, ticks
 from varcal._text import (
     claim_of,
     count,

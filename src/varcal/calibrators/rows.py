@@ -12,8 +12,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.dates import formats_of, with_dates
-from varcal._input.frames import Table, is_frame
-from varcal._input.frames import check_indexes
+from varcal._input.frames import Table, check_indexes, is_frame
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series

@@ -1,4 +1,4 @@
-"""Blocks of rows that are correlated: days, stores, and crossings such as month × day."""
+"""Rows that are not independent: blocks of correlated rows, and judgement forward in time."""
 
 import warnings
 
@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit, logit
+from sklearn.frozen import FrozenEstimator
+from sklearn.linear_model import LogisticRegression
 
 from cases.luck import log_loss, lucky_days
-from varcal import VariableCalibrator, load
+from varcal import VariableCalibratedClassifier, VariableCalibrator, load
 from varcal.exceptions import CorrelatedRowsWarning, InputError, VarcalWarning
 
 
@@ -108,9 +110,6 @@ def test_a_model_that_survives_blocks_stays_as_it_is():
     assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
 
 
-# ------------------------------------------------------------------ where there is no luck
-
-
 def test_without_luck_nothing_changes():
     rng = np.random.default_rng(5)
     v = lucky_days(3000, seed=5, luck=0.0).v
@@ -134,9 +133,6 @@ def test_categories_alone_are_not_blocks():
         warnings.simplefilter("error", CorrelatedRowsWarning)
         fit = VariableCalibrator().fit(p, y, {"store": np.array([f"s{k}" for k in store])})
     assert fit.variables_share_ == 1
-
-
-# ------------------------------------------------------------------ the order of rows
 
 
 def test_luck_of_neighbouring_rows_only_warns():
@@ -186,9 +182,6 @@ def test_rows_sorted_by_their_outcome_do_not_warn():
         VariableCalibrator().fit(p[order], y[order], {"x": rng.normal(size=2000)})
 
 
-# ------------------------------------------------------------------ errors
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -200,14 +193,101 @@ def test_rows_sorted_by_their_outcome_do_not_warn():
         ({"blocks": [None, *range(99)]}, "blocks is missing: None at row 0"),
     ],
 )
-def test_errors(given, message):
+def test_errors_of_blocks(given, message):
     p = np.linspace(0.1, 0.9, 100)
     with pytest.raises(InputError, match=message) as caught:
         VariableCalibrator().fit(p, p > 0.5, {"day": np.arange(100) % 10}, **given)
     assert caught.value.argument == "blocks" or "lengths" in message
 
 
-def test_a_name_needs_named_columns():
+def drifting(n=4000, seed=0, *, lasting=0.0):
+    """Return rows of 200 days in which the effect of x turns around, and that of u lasts."""
+    rng = np.random.default_rng(seed)
+    day = rng.integers(0, 200, n)
+    x, u = rng.normal(size=n), rng.normal(size=n)
+    p = expit(rng.normal(-0.5, 1.2, n))
+    passing = np.where(day < 100, 0.9, -0.9)
+    y = rng.random(n) < expit(logit(p) + passing * x + lasting * u)
+    return p, y.astype(int), {"x": x, "u": u}, day
+
+
+def test_an_effect_that_does_not_last_is_not_trusted():
+    p, y, v, day = drifting()
+    early = day < 160
+    now = {name: column[early] for name, column in v.items()}
+    later = {name: column[~early] for name, column in v.items()}
+    fits = [
+        VariableCalibrator(trees=False).fit(p[early], y[early], now, **how)
+        for how in ({"blocks": False}, {"time": day[early]})
+    ]
+    raw = log_loss(y[~early], p[~early])
+    losses = [log_loss(y[~early], fit.predict_proba(p[~early], later)[:, 1]) for fit in fits]
+    assert losses[1] < raw + 0.002 < losses[0]
+
+
+def test_an_effect_that_lasts_is_found():
+    p, y, v, day = drifting(lasting=1.0)
+    fit = VariableCalibrator().fit(p, y, {"u": v["u"]}, time=day)
+    assert fit.variables_share_ == 1
+    assert (fit.judged_.how, fit.judged_.n_units) == ("time", 5)
+    words = "Shrinkage was judged forward in time: on 5 periods, by models of earlier rows."
+    assert words in str(fit.describe())
+
+
+def test_dates_texts_and_numbers_are_the_same_time():
+    p, y, v, day = drifting(800)
+    date = pd.Timestamp("2024-01-01") + pd.to_timedelta(day, "D")
+    answers = [
+        VariableCalibrator().fit(p, y, v, time=time).predict_proba([0.3], {"x": [1], "u": [0]})
+        for time in (day, date, date.strftime("%d.%m.%Y"), pd.Series(date))
+    ]
+    named = VariableCalibrator().fit(p, y, {**v, "day": day}, time="day")
+    assert np.ptp(answers) < 1 and all((each == answers[0]).all() for each in answers)
+    assert named.judged_ == VariableCalibrator().fit(p, y, v, time=day).judged_
+
+
+def test_time_and_groups_together():
+    rng = np.random.default_rng(0)
+    p, time = rng.random(400), rng.random(400)
+    fit = VariableCalibrator().fit(p, rng.random(400) < p, groups=np.arange(400) // 2, time=time)
+    assert fit.judged_.how == "time and groups"
+    assert "by models of earlier rows, and on other groups." in str(fit.describe())
+
+
+def test_few_times_leave_the_scores_as_they_are():
+    p, y, v, day = drifting(600)
+    with pytest.warns(VarcalWarning, match="time holds 3 instants; at least 5 are needed"):
+        fit = VariableCalibrator().fit(p, y, v, time=day % 3)
+    assert fit.predict_proba([0.3], {"x": [1], "u": [0]})[0, 1] == pytest.approx(0.3)
+
+
+def test_a_classifier_passes_time_on():
+    p, y, v, day = drifting(900)
+    X = np.column_stack([logit(p), v["x"]])
+    cross = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, y, time=day)
+    frozen = FrozenEstimator(LogisticRegression().fit(X[:100], y[:100]))
+    fit = VariableCalibratedClassifier(frozen, variables=1).fit(X, y, time=day)
+    assert cross.calibrator_.judged_.how == fit.calibrator_.judged_.how == "time"
+    blocked = VariableCalibratedClassifier(frozen, variables=1).fit(X, y, blocks=day)
+    assert blocked.calibrator_.judged_.how == "blocks"
+    with pytest.raises(InputError, match="time is the string 'day'"):
+        VariableCalibratedClassifier(frozen).fit(X, y, time="day")
+
+
+@pytest.mark.parametrize(
+    ("time", "message"),
+    [
+        ([1.0, None, *range(98)], "time is missing: None at row 1"),
+        (["2024-01-01", None] * 50, r"time is missing: None at row 1 \(50 such rows\)"),
+        (["2024-01-01"] * 99 + ["soon"], "time is neither a date nor a number: 'soon' at row 99"),
+        (["03/04/2024"] * 100, "day and month cannot be told apart"),
+        ([np.inf, *range(99)], "time is infinite: inf at row 0"),
+        (range(7), "lengths differ: p 100, time 7"),
+        ("month", "time: no column 'month' in X"),
+    ],
+)
+def test_errors_of_time(time, message):
     p = np.linspace(0.1, 0.9, 100)
-    with pytest.raises(InputError, match="blocks is 'day', but X has no named columns"):
-        VariableCalibrator().fit(p, p > 0.5, p, blocks="day")
+    with pytest.raises(InputError, match=message) as caught:
+        VariableCalibrator().fit(p, p > 0.5, {"day": np.arange(100)}, time=time)
+    assert caught.value.argument == "time"
