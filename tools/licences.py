@@ -56,12 +56,16 @@ def normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
+#: What users do not install, and the tools of others that they have already.
+NOT_OURS = ("all", "dev", "docs", "mlflow", "skore", "evaluate")
+
+
 def extras() -> dict[str, list[str]]:
     """Return the requirements of the core and of each extra that users need."""
     told = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     optional = told["optional-dependencies"]
     return {"core": told["dependencies"]} | {
-        name: given for name, given in optional.items() if name not in ("all", "dev", "docs")
+        name: given for name, given in optional.items() if name not in NOT_OURS
     }
 
 

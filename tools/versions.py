@@ -43,7 +43,12 @@ def bounds() -> dict[str, str]:
     told = project()["project"]
     given = [
         *told["dependencies"],
-        *(one for e in told["optional-dependencies"].values() for one in e),
+        *(
+            one
+            for name, extra in told["optional-dependencies"].items()
+            if name not in INTEGRATIONS
+            for one in extra
+        ),
     ]
     found = (re.fullmatch(r"([\w-]+)(?:\[\w+\])?>=([\d.]+)", one) for one in given)
     return {one[1]: one[2] for one in found if one is not None}

@@ -15,7 +15,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from importlib.util import find_spec
 from itertools import combinations
 from typing import Any
 
@@ -552,9 +551,10 @@ def _step_loops(table, e, rule, free, tried, sign, penalty, top):  # type: ignor
 
 def _kernels() -> Sequence[Callable[..., Any]]:
     """Return both kernels: compiled if numba is installed."""
-    if find_spec("numba") is None:
+    try:
+        return _compiled(_scan_loops), _compiled(_step_loops)
+    except ModuleNotFoundError:
         return _scan, _step
-    return _compiled(_scan_loops), _compiled(_step_loops)
 
 
 @cache
