@@ -185,7 +185,7 @@ class Effects(Shown):
         -------
         matplotlib Axes
         """
-        from varcal._plotting.curve import draw_effect  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_effect  # noqa: PLC0415
 
         if name is None:
             known = set(self)

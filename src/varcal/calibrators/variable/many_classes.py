@@ -26,7 +26,7 @@ from scipy.special import expit, logit
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.softmax import softmax
+from varcal.calibrators.regression import softmax
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units

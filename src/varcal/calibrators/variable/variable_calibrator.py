@@ -13,8 +13,12 @@ from varcal._threads import one_blas_thread
 from varcal.calibrators import steps
 from varcal.calibrators.calibrator import Calibrator
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
-from varcal.calibrators.rows import CalibrationRows, consistent
+from varcal.calibrators.rows import (
+    CalibrationRows,
+    consistent,
+    row_counts,
+    warn_of_sampling_weights,
+)
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step
 from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS
