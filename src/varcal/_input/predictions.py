@@ -9,21 +9,20 @@ from functools import cached_property
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.calendar_parts import read_parts
-from varcal._input.columns import check_lengths, column_names, column_of
-from varcal._input.date_texts import as_dates, with_dates
-from varcal._input.frames import Table, is_frame
+from varcal._input.dates import as_dates, read_parts, with_dates
+from varcal._input.frames import Table, check_lengths, column_names, column_of, is_frame
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (
     check_order,
     check_probabilities,
+    checked_weights,
     from_log_odds,
     in_class_order,
     probabilities,
+    weights,
 )
 from varcal._input.variables import Variable, as_series, plain_array, read_columns
-from varcal._input.weights import checked_weights, weights
 from varcal._options import checked, of_type, or_none
 from varcal.exceptions import InputError
 

@@ -150,7 +150,7 @@ class Explained:
         """Fit the model to the gap of a claim."""
         from scipy.special import expit  # noqa: PLC0415  only a search needs it
 
-        from varcal.calibrators.newton import minimize_convex  # noqa: PLC0415  loads sklearn
+        from varcal.calibrators.regression import minimize_convex  # noqa: PLC0415  loads sklearn
 
         s0 = np.clip(score, _EPS, 1 - _EPS)
         odds = np.log(s0 / (1 - s0))

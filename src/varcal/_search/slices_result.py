@@ -14,10 +14,9 @@ from varcal._edge_texts import edge_texts, zone_text
 from varcal._export.dialects import DIALECTS, Dialect
 from varcal._files.conform import restored
 from varcal._files.document import Kind as SavedKind
-from varcal._input.columns import columns_by_name
-from varcal._input.date_texts import as_dates, with_dates
+from varcal._input.dates import as_dates, with_dates
 from varcal._input.events import CORRECT
-from varcal._input.frames import frame_of
+from varcal._input.frames import columns_by_name, frame_of
 from varcal._input.predictions import read_scores
 from varcal._input.variables import Kind, Variable
 from varcal._options import check_choice, checked
@@ -506,7 +505,7 @@ class Slices(Shown):
         -------
         matplotlib Axes
         """
-        from varcal._plotting.ranking import draw_slices  # noqa: PLC0415
+        from varcal._report.plot_ranking import draw_slices  # noqa: PLC0415
 
         return draw_slices(self, ax)
 

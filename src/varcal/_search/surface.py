@@ -11,10 +11,9 @@ import numpy as np
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import edge_texts
 from varcal._files.conform import restored
-from varcal._inference.variance import GAP, cell_variance, effective_groups, group_factor
-from varcal._input.columns import column_of
+from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._input.events import audit_keys, claim_names, claim_of
-from varcal._input.frames import Table, frame_of, is_frame
+from varcal._input.frames import Table, column_of, frame_of, is_frame
 from varcal._input.groups import buckets
 from varcal._options import check_count, checked
 from varcal._search.cells import (
@@ -242,7 +241,7 @@ class Surface:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.surface import draw_surface  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_surface  # noqa: PLC0415
 
         return draw_surface(self, ax)
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._input.calendar_parts import part_name
+from varcal._input.dates import part_name
 from varcal._input.events import CORRECT
 from varcal._sums.bins import NumericBins
 from varcal._sums.plan import BinPlan

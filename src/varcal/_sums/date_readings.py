@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._input.date_texts import FORMATS, formats_of
+from varcal._input.dates import FORMATS, formats_of
 from varcal._input.variables import Variable
 from varcal._sums.summary import Ends
 

@@ -9,11 +9,11 @@ from operator import add
 
 import numpy as np
 
-from varcal._input.calendar_parts import with_calendar
+from varcal._input.dates import with_calendar
 from varcal._input.labels import Part
 from varcal._input.predictions import ALL
+from varcal._input.probabilities import no_weight
 from varcal._input.variables import Variable
-from varcal._input.weights import no_weight
 from varcal._options import check_choice
 from varcal._sums.choose import fine_bins
 from varcal._sums.collected import Collected, CollectedEvidence

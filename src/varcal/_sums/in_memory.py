@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from varcal._arrays import Bools
-from varcal._input.date_texts import date_note
+from varcal._input.dates import date_note
 from varcal._input.events import CORRECT, Claim, claim_of
 from varcal._input.left_out import (
     ColumnFacts,

@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals as nw
 
-from varcal._input.indexes import check_indexes
+from varcal._input.frames import check_indexes
 from varcal._input.predictions import Predictions
 from varcal._sums.collected import Collected
 from varcal._sums.open import lazy_rows

@@ -11,20 +11,27 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.calendar_parts import (
+from varcal._input.dates import (
     CalendarPart,
     calendar_parts,
+    date_note,
     part_name,
     part_variable,
 )
-from varcal._input.date_texts import date_note
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.frames import Table
 from varcal._input.groups import N_BUCKETS, check_two_groups, check_units, distinct_groups
 from varcal._input.labels import Labels, Part
 from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.predictions import Predictions
-from varcal._input.probabilities import from_log_odds, in_class_order, probabilities
+from varcal._input.probabilities import (
+    from_log_odds,
+    in_class_order,
+    no_weight,
+    probabilities,
+    weight_exponent,
+    weights,
+)
 from varcal._input.variables import (
     Kind,
     Variable,
@@ -33,7 +40,6 @@ from varcal._input.variables import (
     read_columns,
     sort_levels,
 )
-from varcal._input.weights import no_weight, weight_exponent, weights
 from varcal._sums.choose import fine_bins
 from varcal._sums.date_readings import DateReading, common_readings, date_readings
 from varcal._sums.exact_edges import Column
@@ -355,12 +361,13 @@ class Survey:
             )
         found = self.seen.levels[name]
         counts = {level: count for level, count in found.counts.items() if count}
-        return ColumnFacts.of_levels(
+        return ColumnFacts(
+            "levels",
             self.seen.n_rows - found.n_missing,
             found.n_missing,
-            MOST_LEVELS if found.pruned else len(counts),
-            max(counts.values(), default=0),
-            tuple(counts),
+            n_levels=MOST_LEVELS if found.pruned else len(counts),
+            largest=max(counts.values(), default=0),
+            levels=tuple(counts),
             pruned=found.pruned,
         )
 

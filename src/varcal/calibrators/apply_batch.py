@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
-from varcal._files.load import load_kind
+from varcal._files.document import load_kind
 from varcal._options import check_path
 from varcal._sums.roles import rows_numbered_from
 from varcal.exceptions import InputError
