@@ -37,7 +37,7 @@ def tree():
 
 @pytest.fixture
 def in_batches(monkeypatch):
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
 
 
 def audited(*files):
@@ -60,7 +60,7 @@ def replaced(rows, name, column):
 @pytest.mark.parametrize("folder", [True, False])
 def test_different_types_keep_all_values(tmp_path, monkeypatch, few, folder):
     if not few:
-        monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
     rows = make_rows()
     ends = replaced(rows, "p", pa.array(np.round(rows["p"].to_numpy()).astype(int)))
     write(replaced(ends, "v", pa.nulls(N)), tmp_path / "day=1" / "a.parquet")
@@ -180,7 +180,7 @@ def test_truncated_files(tmp_path, tree, large, how):
 @pytest.mark.parametrize("few", [True, False])
 def test_queries_that_fail(monkeypatch, tmp_path, few):
     if not few:
-        monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
     rows = make_rows(k=pa.array(["word"] * N))
     connection = duckdb.connect()
     connection.register("seen", rows)
@@ -233,7 +233,7 @@ def test_relations_with_two_columns_of_the_same_name():
 @pytest.mark.parametrize("few", [True, False])
 def test_names_that_polars_would_expand(monkeypatch, few):
     if not few:
-        monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
     rng = np.random.default_rng(3)
     rows = make_rows(**{"*": rng.normal(size=N), "^.*$": rng.normal(size=N)})
     for name in ("*", "^.*$"):

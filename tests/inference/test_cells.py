@@ -7,10 +7,11 @@ import statsmodels.api as sm
 from varcal._inference.calibration_test import calibration_test
 from varcal._inference.cell_law import cell_law, part_of
 from varcal._inference.measured import LawErrors
-from varcal._input.events import claim_of
+from varcal._input.events import claim_of, predicted
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
-from varcal._sums.sided import sided_profile
+from varcal._sums.evidence import profile_of
+from varcal._sums.profile import SidedProfile
 
 BINS = {"n_bins": 10, "binning": "atoms", "bins": None, "edges": None}
 
@@ -19,7 +20,7 @@ def cells(p, y, v, **more):
     """Return the tables of both sides over bins and fine cells, and which cells have an order."""
     rows, variable = Predictions.of(y, p, **more), Variable.of(v, "v")
     claim = claim_of(rows, 1)
-    found = sided_profile(rows, 1, claim, variable, BINS, n_fine=200)
+    found = SidedProfile.of(1, profile_of(rows, claim, variable, BINS, 200, predicted(rows, 1)))
     sides = (found.others, found.own)
     coarse, fine = [one.coarse for one in sides], [one.fine for one in sides]
     placed = np.ones(fine[0].bins.size, dtype=bool)

@@ -8,7 +8,7 @@ import pytest
 import varcal as vc
 from varcal._input.calendar_parts import with_calendar
 from varcal._input.variables import Variable
-from varcal._sums import protocol
+from varcal._sums import sources
 
 NAMES = ("when (hour)", "when (weekday)", "when (month)")
 
@@ -93,7 +93,7 @@ def test_all_sources_have_the_same_parts(rows, audit, tmp_path, monkeypatch):
     total.save(tmp_path / "sums.json")
     for sums in (total, vc.load(tmp_path / "sums.json")):
         assert figures(vc.audit(sums)) == pytest.approx(wanted)
-    monkeypatch.setattr(protocol, "FEW_ROWS", 1_000)
+    monkeypatch.setattr(sources, "FEW_ROWS", 1_000)
     rows.to_parquet(tmp_path / "rows.parquet")
     local = rows.assign(when=rows.when.dt.tz_localize(None))
     local.to_csv(tmp_path / "rows.csv", index=False)

@@ -8,7 +8,7 @@ import pytest
 import varcal as vc
 from varcal._input.date_texts import with_dates
 from varcal._input.variables import Variable
-from varcal._sums import protocol
+from varcal._sums import sources
 from varcal.exceptions import InputError
 
 DAYS = pd.date_range("2023-11-20", periods=60, freq="D")
@@ -85,8 +85,8 @@ def test_an_audit_of_text_is_that_of_dates_in_memory_and_in_batches(written, mon
     real = days.tz_localize("UTC") if written.endswith("Z") else days
     wanted = vc.audit("y", "p", data=frame.assign(day=real))
     found = vc.audit("y", "p", data=frame)
-    monkeypatch.setattr(protocol, "FEW_ROWS", 100)
-    monkeypatch.setattr(protocol, "BATCH_ROWS", 7)  # batches that could be read in two ways
+    monkeypatch.setattr(sources, "FEW_ROWS", 100)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 7)  # batches that could be read in two ways
     lazy = vc.audit("y", "p", data=pl.from_pandas(frame).lazy())
     for one in (found, lazy):
         assert one.row("day").kind == "datetime"
@@ -99,8 +99,8 @@ def test_an_audit_of_text_is_that_of_dates_in_memory_and_in_batches(written, mon
 def test_batches_of_text_with_one_odd_value_stay_text(monkeypatch):
     frame, _ = some_rows("%Y-%m-%d")
     frame.loc[2900, "day"] = "unknown"
-    monkeypatch.setattr(protocol, "FEW_ROWS", 100)
-    monkeypatch.setattr(protocol, "BATCH_ROWS", 100)
+    monkeypatch.setattr(sources, "FEW_ROWS", 100)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 100)
     found = vc.audit("y", "p", data=pl.from_pandas(frame).lazy())
     assert found.row("day").kind == "levels"
     assert "'day' is read as text: 'unknown' is not a date like '20" in " ".join(found.notes)

@@ -12,9 +12,9 @@ import varcal as vc
 from varcal._input.left_out import ColumnFacts, explicit_names, reason_to_leave_out
 from varcal._input.predictions import ALL
 from varcal._input.variables import Variable
-from varcal._sums import protocol
+from varcal._sums import sources
 from varcal._sums.gather import gather
-from varcal._sums.question import Question
+from varcal._sums.plan import Question
 from varcal.exceptions import InputError
 
 N = 1000
@@ -159,8 +159,8 @@ def test_lazy_rows_leave_out_the_same_columns(monkeypatch):
         **{"Unnamed: 0": np.arange(N)[::-1]}
     )
     whole = left_out(frame)
-    monkeypatch.setattr(protocol, "FEW_ROWS", 100)
-    monkeypatch.setattr(protocol, "BATCH_ROWS", 300)
+    monkeypatch.setattr(sources, "FEW_ROWS", 100)
+    monkeypatch.setattr(sources, "BATCH_ROWS", 300)
     lazy = pl.from_pandas(frame).lazy()
     assert left_out(lazy) == whole and len(whole) > 10
     assert names_of(vc.audit("y", "p", data=lazy)) == ["age"]

@@ -16,6 +16,7 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import same_audits
+from varcal._sums.collected_file import COLLECTED
 from varcal.exceptions import InputError
 
 
@@ -279,12 +280,15 @@ def test_labels_with_the_same_meaning_are_accepted(rows, kind):
 
 
 def doctored(data, **changes):
-    """Return the data of a file with its first table, or the description of it, changed."""
-    table, wanted = data["tables"][0], data["wanted"][0]
-    table = table | {name: changes.pop(name) for name in ("cell", "sums") if name in changes}
-    wanted = wanted | {name: changes.pop(name) for name in ("fine", "coarse") if name in changes}
-    tables, bins = [table, *data["tables"][1:]], [wanted, *data["wanted"][1:]]
-    return data | {"tables": tables, "wanted": bins} | changes
+    """Return a file with its first table, or its bins, changed, and the checksum of the change."""
+    data = json.loads(json.dumps(data))
+    for name, value in changes.items():
+        first, bins = data["tables"][0], data["bins"]
+        owners = {"cell": first, "sums": first, "along": bins, "wanted": bins}
+        owners |= dict.fromkeys(("fine", "coarse"), bins["wanted"][0] if bins["wanted"] else None)
+        owners.get(name, data)[name] = getattr(value, "tolist", lambda value=value: value)()
+    del data["sha256"]
+    return COLLECTED.text(data)
 
 
 def test_forged_statistics_are_refused(rows, tmp_path):
@@ -293,16 +297,16 @@ def test_forged_statistics_are_refused(rows, tmp_path):
     vc.collect(some, vc.make_bins("y", "p", ["v"], data=some, groups="unit")).save(path)
     data = json.loads(path.read_text())
     cell, sums = np.array(data["tables"][0]["cell"]), np.array(data["tables"][0]["sums"])
-    fine, coarse = (data["wanted"][0][name] for name in ("fine", "coarse"))
+    fine, coarse = (data["bins"]["wanted"][0][name] for name in ("fine", "coarse"))
     more = sums + (np.arange(len(sums)) == 0)[:, None]
     forged = {
-        "twice": dict(cell=[cell[0], *cell[:-1]]),
+        "twice": dict(cell=np.array([cell[0], *cell[:-1]])),
         "below": dict(cell=cell - cell[0] - 1),
-        "uneven": dict(cell=[*cell[:-1], 10**7]),
+        "uneven": dict(cell=np.array([*cell[:-1], 10**7])),
         "fraction": dict(cell=cell + 0.5),
         "short": dict(cell=cell[:-1], sums=sums[:, :-1]),
         "transposed": dict(sums=sums.T),
-        "no number": dict(sums=np.where(sums == sums[1, 0], np.nan, sums)),
+        "no number": dict(sums=sums.astype(str)),
         "more rows": dict(sums=more),
         "other rows": dict(n_rows=len(some) - 1),
         "dropped": dict(n_dropped=-1),
@@ -310,16 +314,18 @@ def test_forged_statistics_are_refused(rows, tmp_path):
         "no bucket": dict(n_buckets=0),
         "descending": dict(fine=fine | {"cuts": fine["cuts"][::-1]}),
         "outside": dict(coarse=coarse | {"cuts": [fine["cuts"][0] - 1, *coarse["cuts"][1:]]}),
-        "levels": dict(along=[["v", "levels"]]),
-        "no variable": dict(along=[["w", "numeric"]]),
+        "levels": dict(along=[{"name": "v", "kind": "levels"}]),
+        "no variable": dict(along=[{"name": "w", "kind": "numeric"}]),
+        "no entry": dict(along=["v"]),
         "no table": dict(tables=[], wanted=[]),
     }
     for name, changes in forged.items():
-        text = json.dumps(doctored(data, **changes), default=lambda one: one.tolist())
-        path.write_text(text)
-        with pytest.raises(InputError, match=r"is not a (file of coll|saved varcal res)") as told:
+        path.write_text(doctored(data, **changes))
+        with pytest.raises(InputError, match="is not a file of collected statistics") as told:
             vc.load(path)
-        assert told, name
+        assert "checksum" not in str(told.value), name
+    path.write_text(doctored(data))
+    assert len(vc.load(path)) == len(some)
 
 
 def test_sliced_statistics_are_refused(rows, tmp_path):

@@ -6,9 +6,9 @@ import pyarrow.dataset as ds
 import pytest
 
 import varcal as vc
-from varcal._sums import exact_edges as module
-from varcal._sums import scan
-from varcal._sums.arrow_rows import ArrowRows
+from varcal._sums import survey as module
+from varcal._sums import survey as scan
+from varcal._sums.sources import ArrowRows
 from varcal.exceptions import InputError
 
 N = 8_000
@@ -36,8 +36,8 @@ def table():
 @pytest.fixture
 def in_batches(monkeypatch):
     """Few rows are sampled, and they come in small batches."""
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
-    monkeypatch.setattr("varcal._sums.arrow_rows.BATCH_ROWS", 777)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
     monkeypatch.setattr(scan, "SAMPLE", 900)
 
 
@@ -76,8 +76,8 @@ def test_plans_have_exact_edges_too(table, in_batches):
 def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
     monkeypatch.setattr(module, "REACH", 0.01)
     made = []
-    work = module.RankPass
-    monkeypatch.setattr(module, "RankPass", lambda *given: made.append(1) or work(*given))
+    made_of = module.RankedSummary
+    monkeypatch.setattr(module, "RankedSummary", lambda *given: made.append(1) or made_of(*given))
     wanted = vc.bin_table("y", "p", "normal", data=table)
     found = vc.bin_table("y", "p", "normal", data=ds.dataset(table), edges="exact")
     assert list(found.columns["n"]) == list(wanted.columns["n"])

@@ -17,10 +17,8 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import run
 from cases.lazy_tables import N, audits_in_memory, make_table, same_audits
-from varcal._sums import scan as _scan
-from varcal._sums.duckdb_rows import DuckRows
-from varcal._sums.open import lazy_rows
-from varcal._sums.polars_rows import PolarsRows
+from varcal._sums import survey as _scan
+from varcal._sums.sources import DuckRows, PolarsRows, lazy_rows
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -52,9 +50,8 @@ OPENERS = {
 @pytest.fixture
 def in_batches(monkeypatch):
     """No rows are few, and batches are small."""
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
-    for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._sums.{name}_rows.BATCH_ROWS", 777)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
 
 
 @pytest.fixture(params=OPENERS)
@@ -241,7 +238,7 @@ def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
     rng = np.random.default_rng(3)
     n = 100_000
     rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "v": rng.lognormal(size=n)})
-    monkeypatch.setattr("varcal._sums.arrow_rows.BATCH_ROWS", 9_999)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 9_999)
     found = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
     again = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
     assert found.edges == "sampled" and found.columns == again.columns

@@ -13,8 +13,8 @@ from pyarrow import parquet
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
 from cases.monitors import assert_same_state, make_bins, make_rows
-from varcal._sums import scan as _scan
-from varcal._sums import spark_rows as _spark
+from varcal._sums import spark as _spark
+from varcal._sums import survey as _scan
 from varcal.calibrators.apply_batch import Calibrate
 from varcal.calibrators.apply_spark import CalibrateWorker
 from varcal.exceptions import InputError, MissingDependencyError
@@ -71,7 +71,7 @@ def classic_frame(classic, table):
 @pytest.fixture
 def in_parts(monkeypatch):
     """No rows are few."""
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from varcal._input.variables import Variable
 from varcal._sums.choose import choose_bins
-from varcal._sums.kernel_numpy import bin_rows
+from varcal._sums.kernel import bin_rows
 from varcal._sums.stats import FIELDS
 from varcal.exceptions import InputError
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.frames import is_plain
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, row_text
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
@@ -471,7 +471,7 @@ def _near(seconds: Floats, called: str) -> Floats:
     if far.any():
         row = int(far.argmax())
         raise InputError(
-            f"{called} holds a date further than three million years away, at row {row}",
+            f"{called} holds a date further than three million years away,{row_text(row)}",
             "correct it, or leave it missing",
             argument=_argument(called),
         )

@@ -17,8 +17,9 @@ from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._search.condition import Condition
-from varcal._sums.protocol import LazyRows, batch_columns
-from varcal._sums.roles import Roles, rows_numbered_from
+from varcal._sums.sources import LazyRows, batch_columns
+from varcal._sums.stream import Roles
+from varcal.exceptions import rows_numbered_from
 
 #: Rows that count as if they had been seen in addition, with the variance of calibrated scores.
 PRIOR_ROWS = 4.0

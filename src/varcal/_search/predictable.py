@@ -19,7 +19,7 @@ from varcal._input.variables import Variable
 from varcal._options import check_names, checked, or_none
 from varcal._search.predictable_result import ClaimGap, PredictableGap
 from varcal._search.rows import read_rows
-from varcal._sums.in_memory import without_left_out
+from varcal._sums.evidence import without_left_out
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 

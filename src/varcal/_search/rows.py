@@ -6,7 +6,8 @@ from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 
 from varcal._input.predictions import Predictions
-from varcal._sums.rows_of_call import Few, refuse_sums, rows_of_call, sample_rows
+from varcal._sums.gather import refuse_sums, rows_of_call
+from varcal._sums.stream import sample_rows
 from varcal._text import count
 
 #: Rows that are drawn from a source too large for memory.
@@ -70,7 +71,7 @@ def read_rows(
         unlabelled=unlabelled,
         must_read=must_read,
     )
-    if isinstance(found, Few):
-        return Rows(found.rows, found.engine, found.n_all)
+    if isinstance(found, Predictions):
+        return Rows(found, found.engine, len(found) + found.n_dropped)
     sample = sample_rows(found.rows, found.roles, classes, SAMPLE_ROWS)
     return Rows(sample, found.rows.engine, found.n_all)

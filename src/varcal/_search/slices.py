@@ -35,11 +35,11 @@ from varcal._search.intervals import Reach, reach_of
 from varcal._search.known_gaps import fit, overall_design, single_design
 from varcal._search.outcomes import Outcomes
 from varcal._search.slices_result import Slice, Slices
-from varcal._sums.gather import survey_of
-from varcal._sums.in_memory import without_left_out
-from varcal._sums.protocol import LazyRows
-from varcal._sums.roles import Roles
-from varcal._sums.rows_of_call import Few, refuse_sums, rows_of_call, sample_rows
+from varcal._sums.evidence import without_left_out
+from varcal._sums.gather import refuse_sums, rows_of_call
+from varcal._sums.sources import LazyRows
+from varcal._sums.stream import Roles, sample_rows
+from varcal._sums.survey import survey_of
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
@@ -249,12 +249,12 @@ def _read(
         unlabelled=unlabelled,
         must_read=required,
     )
-    if isinstance(found, Few):
-        return _Source(_sampled(found.rows, search_rows), found.engine, found.rows)
+    if isinstance(found, Predictions):
+        return _Source(_sampled(found, search_rows), found.engine, found)
     lazy = found.rows
     survey = survey_of(lazy, found.roles, classes, found.n_all)
     rows = sample_rows(lazy, survey.roles, survey.part.classes, search_rows)
-    rows = replace(rows, odd=survey.seen.odd)
+    rows = replace(rows, odd=dict(survey.odd))
     return _Source(rows, lazy.engine, lazy=lazy, roles=survey.roles, part=survey.part)
 
 

@@ -17,9 +17,9 @@ from varcal._search.bands import surface_band
 from varcal._search.rows import Rows, read_rows
 from varcal._search.surface_result import Surface
 from varcal._sums.bins import JointBins
-from varcal._sums.kernel_numpy import bin_rows
-from varcal._sums.open import lazy_rows
-from varcal._sums.rows_of_call import refuse_sums
+from varcal._sums.gather import refuse_sums
+from varcal._sums.kernel import bin_rows
+from varcal._sums.sources import lazy_rows
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 

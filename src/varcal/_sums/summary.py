@@ -1,4 +1,10 @@
-"""Summaries of a numeric array, from which bins are chosen: of all rows, or of a sample."""
+"""Summaries of a numeric column, from which bins are chosen: of all rows, or of a sample.
+
+Exact quantiles of a column that is not in memory take one more pass over its rows. The sample says
+about where each quantile lies; the pass counts the rows between brackets around these places and
+keeps the distinct values inside them (`Ranks`), so that the ranks of all values in brackets are
+known.
+"""
 
 from __future__ import annotations
 
@@ -160,16 +166,6 @@ class SampledSummary(ArraySummary):
         self._sample = np.concatenate([[ends.low], np.sort(sample), [ends.high]])
         self._n_ordered = len(self._sample)
 
-    @property
-    def ends(self) -> Ends:
-        """What is known of all rows."""
-        return self._ends
-
-    @property
-    def n_sampled(self) -> int:
-        """Rows of the sample."""
-        return len(self._sample) - 2
-
     def _at(self, ranks: Ints) -> Floats:
         return self._sample[ranks]
 
@@ -178,6 +174,113 @@ class SampledSummary(ArraySummary):
         found = np.searchsorted(self._sample, values, side="right" if equal else "left")
         found = np.maximum(ends.n_finite * found // len(self._sample), values > ends.low)
         return np.minimum(found, ends.n_finite - (values < ends.high))
+
+
+class RecordedSummary(SampledSummary):
+    """A sample that notes which quantiles and counts it is asked for."""
+
+    def __init__(self, other: SampledSummary) -> None:
+        self.__dict__.update(other.__dict__)
+        self._levels: list[float] = [0.0, 1.0]
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """Return quantiles, and note their levels."""
+        self._levels += levels.tolist()
+        return super().quantiles(levels)
+
+    def _below(self, values: Floats, equal: bool) -> Ints:
+        found = super()._below(values, equal)
+        self._levels += (found / self._ends.n_finite).tolist()
+        return found
+
+    def brackets(self, reach: float) -> Floats:
+        """Return the ends of disjoint brackets around what was asked for.
+
+        Half of a bracket is `reach` standard errors of the sample's rank wide.
+        """
+        many = len(self._sample) - 2
+        if not many:
+            return np.array([self._ends.low, self._ends.high])
+        level = np.unique(np.clip(self._levels, 0.0, 1.0))
+        half = reach * np.sqrt(level * (1 - level) / many) + reach / many
+        low = super().quantiles(np.maximum(level - half, 0.0))
+        high = super().quantiles(np.minimum(level + half, 1.0))
+        first = np.append(True, low[1:] > np.maximum.accumulate(high)[:-1])
+        last = np.append(np.flatnonzero(first)[1:] - 1, len(high) - 1)
+        return np.column_stack([low[first], np.maximum.accumulate(high)[last]]).ravel()
+
+
+@dataclass(frozen=True, eq=False)
+class Ranks:
+    """Rows before, between and after brackets, and the values inside; `a + b` joins two batches.
+
+    `held` has one pair of arrays per batch: distinct values inside brackets, and their rows.
+    """
+
+    outside: Ints
+    held: tuple[tuple[Floats, Ints], ...]
+
+    @classmethod
+    def of(cls, values: AnyArray, brackets: Floats) -> Ranks:
+        """Count the values of a batch outside of brackets, and keep those inside."""
+        values = values[np.isfinite(values)].astype(np.float64, copy=False)
+        bracket = np.searchsorted(brackets[1::2], values)
+        inside = values >= np.append(brackets[::2], np.inf)[bracket]
+        outside = np.bincount(bracket[~inside], minlength=len(brackets) // 2 + 1)
+        return cls(outside, (np.unique(values[inside], return_counts=True),))
+
+    def __add__(self, other: Ranks) -> Ranks:
+        return Ranks(self.outside + other.outside, self.held + other.held)
+
+
+class MissedError(Exception):
+    """A rank lies outside all brackets."""
+
+
+class RankedSummary(ArraySummary):
+    """Exact quantiles and counts of a column at the places that brackets cover.
+
+    Parameters
+    ----------
+    ranks : Ranks
+        What the pass found.
+    brackets : ndarray of shape (2k,)
+        The ends of the brackets, in increasing order.
+    ends : Ends
+        What is known of all rows.
+    """
+
+    def __init__(self, ranks: Ranks, brackets: Floats, ends: Ends) -> None:
+        self._ends, self.n_missing, self._n_ordered = ends, ends.n_missing, ends.n_finite
+        self._low, self._high = brackets[::2], brackets[1::2]
+        parts = [np.concatenate(each) for each in zip(*ranks.held, strict=True)]
+        self._values, place = np.unique(parts[0], return_inverse=True)
+        many = np.bincount(place.ravel(), parts[1], len(self._values)).astype(np.intp)
+        self._outside = np.cumsum(ranks.outside)
+        self._inside = np.concatenate([[0], np.cumsum(many)])
+        before = self._outside[np.searchsorted(self._high, self._values)]
+        self._first, self._until = before + self._inside[:-1], before + self._inside[1:]
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows with a finite value that the pass has seen."""
+        return int(self._outside[-1] + self._inside[-1])
+
+    def _at(self, ranks: Ints) -> Floats:
+        place = np.searchsorted(self._until, ranks, side="right")
+        place = np.minimum(place, len(self._values) - 1)
+        if ((ranks < self._first[place]) | (ranks >= self._until[place])).any():
+            raise MissedError
+        return self._values[place]
+
+    def _below(self, values: Floats, equal: bool) -> Ints:
+        bracket = np.searchsorted(self._high, values)
+        low = np.append(self._low, np.inf)
+        beyond = (values < self._ends.low) | (values > self._ends.high)
+        if (~beyond & (values < low[bracket])).any():
+            raise MissedError
+        place = np.searchsorted(self._values, values, side="right" if equal else "left")
+        return self._outside[bracket] + self._inside[place]
 
 
 def summary_of(values: AnyArray, *, sampled: bool = False) -> ArraySummary:

@@ -29,8 +29,7 @@ from varcal._options import (
     check_text,
     or_none,
 )
-from varcal._sums.open import lazy_rows
-from varcal._sums.roles import rows_numbered_from
+from varcal._sums.sources import lazy_rows
 from varcal._text import counted
 from varcal.calibrators.apply_batch import (
     added_columns,
@@ -40,12 +39,12 @@ from varcal.calibrators.apply_batch import (
     score_columns,
     variable_columns,
 )
-from varcal.exceptions import InputError, import_library
+from varcal.exceptions import InputError, import_library, rows_numbered_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from varcal._sums.protocol import LazyRows
+    from varcal._sums.sources import LazyRows
     from varcal.calibrators import Calibrator
 
 
@@ -341,11 +340,11 @@ def _apply_lazily(
 def _as_lazy_rows(source: Any) -> LazyRows | None:
     """Wrap lazy rows and folders; return None for files, which are streamed to keep their text."""
     if isinstance(source, str | PathLike):
-        from varcal._sums.file_rows import folder_files, is_folder  # noqa: PLC0415
+        from varcal._sums.files import folder_files, is_folder  # noqa: PLC0415
 
         if not is_folder(source):
             return None
-        from varcal._sums.arrow_rows import ArrowRows  # noqa: PLC0415
+        from varcal._sums.sources import ArrowRows  # noqa: PLC0415
 
         return ArrowRows.of_files(folder_files(source))
     if isinstance(source, list | tuple) and all(

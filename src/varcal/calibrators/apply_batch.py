@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from varcal._files.load import load_kind
 from varcal._options import check_path
-from varcal._sums.roles import rows_numbered_from
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, rows_numbered_from
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from varcal._sums.protocol import LazyRows
+    from varcal._sums.sources import LazyRows
     from varcal.calibrators import Calibrator
 
 

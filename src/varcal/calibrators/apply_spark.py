@@ -12,7 +12,7 @@ from varcal.calibrators.apply_batch import Calibrate, calibration_of
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from varcal._sums.spark_rows import SparkRows
+    from varcal._sums.spark import SparkRows
     from varcal.calibrators import Calibrator
 
 
