@@ -33,8 +33,7 @@ def path(tmp_path_factory):
 @pytest.fixture
 def in_batches(monkeypatch):
     monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
-    for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._sums.{name}_rows.BATCH_ROWS", 200)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 200)
 
 
 def figures(p, data, **options):

@@ -282,11 +282,11 @@ def test_labels_with_the_same_meaning_are_accepted(rows, kind):
 def doctored(data, **changes):
     """Return a file with its first table, or its bins, changed, and the checksum of the change."""
     data = json.loads(json.dumps(data))
+    first, bins = data["tables"][0], data["bins"]
+    owners = {"cell": first, "sums": first, "along": bins, "wanted": bins}
+    owners |= dict.fromkeys(("fine", "coarse"), bins["wanted"][0])
     for name, value in changes.items():
-        first, bins = data["tables"][0], data["bins"]
-        owners = {"cell": first, "sums": first, "along": bins, "wanted": bins}
-        owners |= dict.fromkeys(("fine", "coarse"), bins["wanted"][0] if bins["wanted"] else None)
-        owners.get(name, data)[name] = getattr(value, "tolist", lambda value=value: value)()
+        owners.get(name, data)[name] = value.tolist() if hasattr(value, "tolist") else value
     del data["sha256"]
     return COLLECTED.text(data)
 

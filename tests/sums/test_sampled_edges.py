@@ -3,10 +3,9 @@ import pytest
 
 import varcal as vc
 from varcal._input.variables import Variable
-from varcal._sums import summary as _summary
-from varcal._sums.choose import choose_bins, fine_bins
+from varcal._sums import choose as _summary
+from varcal._sums.choose import ArraySummary, choose_bins, fine_bins
 from varcal._sums.kernel import bin_rows
-from varcal._sums.summary import ArraySummary
 from varcal.exceptions import InputError
 
 N = 200_000

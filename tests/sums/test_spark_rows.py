@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,7 @@ import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
 from cases.monitors import assert_same_state, make_bins, make_rows
 from varcal._sums import spark as _spark
-from varcal._sums import survey as _scan
-from varcal.calibrators.apply_batch import Calibrate
-from varcal.calibrators.apply_spark import CalibrateWorker
+from varcal.calibrators.apply import Calibration
 from varcal.exceptions import InputError, MissingDependencyError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -248,11 +247,10 @@ def test_workers_without_varcal():
         def toArrow(self):  # noqa: N802
             raise RuntimeError("ModuleNotFoundError: No module named 'varcal'")
 
-    work = _scan.Scan(None, 1.0)
     with pytest.raises(
         MissingDependencyError, match="varcal is not installed in the Python of Spark's workers"
     ):
-        list(_spark.SparkRows.of(Frame()).map(["y"], work))
+        list(_spark.SparkRows.of(Frame()).map(["y"], count_rows))
 
 
 def count_rows(frame, start):
@@ -274,24 +272,23 @@ def test_a_worker_of_parts(monkeypatch):
 def test_a_worker_of_sums():
     rows = make_table(500)
     plan = vc.make_bins("y", "p", ["x", "kind"], data=rows, groups="unit")
-    tally = plan.tally()
-    whole = tally(rows, 0)
-    worker = pickle.loads(pickle.dumps(_spark.SumWorker(plan.roles.columns, tally)))
+    whole = vc.collect(rows, plan).sums
+    worker = pickle.loads(pickle.dumps(_spark.SumWorker.of(plan)))
     batches = rows.select(plan.roles.columns).to_batches(100)
     found = pa.Table.from_batches(worker(iter(batches)))
     place, *fields, fault = (column.to_numpy(zero_copy_only=False) for column in found.columns)
-    again = tally.of_cells(place, np.column_stack(fields))
+    again = plan.of_cells(place, np.column_stack(fields))
     assert (again.n_rows, again.n_dropped) == (500, 0) and not any(fault)
     for a, b in zip(again.tables, whole.tables, strict=True):
         np.testing.assert_array_equal(a, b)
     spoilt = rows.set_column(1, "p", pa.array(np.full(500, 2.0)))
     found = list(worker(iter(spoilt.select(plan.roles.columns).to_batches())))
-    assert json.loads(found[0].column("fault")[0].as_py())[0] == "p is outside [0, 1]: 2.0 at row 0"
+    assert json.loads(found[0].column("fault")[0].as_py())[0] == "p is outside [0, 1]: 2.0"
 
 
 def test_a_worker_that_calibrates(tree):
-    work = Calibrate(tree, ("p",), {"age": "age"}, ("new",), row_numbers_known=False)
-    worker = pickle.loads(pickle.dumps(CalibrateWorker(work, ("age", "x", "p"))))
+    work = Calibration(tree, ("p",), {"age": "age"}, ("new",))
+    worker = pickle.loads(pickle.dumps(partial(work.on_spark, columns=("age", "x", "p"))))
     batch = pa.record_batch({"c0": [0.1, None], "c1": ["a", "b"], "c2": [0.2, 0.9]})
     found, nothing = worker(iter([batch, batch.slice(2)]))
     assert nothing.schema == found.schema and not len(nothing)

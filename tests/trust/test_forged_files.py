@@ -190,7 +190,7 @@ TREES = (*MODEL, "trees")
     [
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
-        ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
+        ("collected", ("bins", "part", "classes", 0), {}, "it holds unknown entries"),
         (WITH_TREES, (*MODEL, "tree_share"), 1.5, r"it\.model"),
         (WITH_TREES, (*MODEL, "shift"), {"float": "inf"}, r"it\.model"),
         (WITH_TREES, (*MODEL, "of_trees"), [], r"it\.model"),

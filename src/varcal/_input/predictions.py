@@ -11,9 +11,9 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.calendar_parts import read_parts
-from varcal._input.columns import check_lengths, column_names, column_of
+from varcal._input.columns import check_lengths, column_names, column_of, columns_by_name
 from varcal._input.date_texts import as_dates, with_dates
-from varcal._input.frames import Table, is_frame
+from varcal._input.frames import Table
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (
@@ -26,7 +26,6 @@ from varcal._input.probabilities import (
 from varcal._input.variables import (
     Variable,
     as_series,
-    plain_array,
     present_levels,
     read_columns,
 )
@@ -297,44 +296,24 @@ def _variables(
     v: object, table: Table | None, must_read: Collection[str] | None = None
 ) -> tuple[tuple[Variable, ...], str | None, dict[str, str]]:
     """Return the variables, their library, and columns that cannot be variables."""
-    names = column_names(v, table)
     if v is None:
         return (), None, {}
+    names = column_names(v, table)
     if names is not None and table is not None:
         if len(set(names)) < len(names):
             raise InputError(
                 f"v names a column twice: {names}", "name each variable once", argument="v"
             )
-        found, odd = read_columns({n: table.column(n, "v") for n in names}, must_read)
-        return found, table.backend, odd
-    if is_frame(v) or isinstance(v, Mapping):
-        frame = Table.of(v, "v")
-        if not frame.columns:
-            raise InputError("v has no columns", "give at least one variable", argument="v")
-        columns = {name: frame.column(name, "v") for name in frame.columns}
-        found, odd = read_columns(columns, must_read)
-        return found, frame.backend or _library(columns[frame.columns[0]]), odd
-    column = column_of(v, table, "v")
-    name = getattr(v, "name", None)
-    name = name if isinstance(name, str) and name else "v"
-    series = as_series(column)
-    if series is not None:
-        return (Variable.of(column, name),), str(series.implementation.value), {}
-    array = plain_array(column, "v")
-    if array.ndim != 2:
-        return (Variable.of(array, name),), None, {}
-    if not array.shape[1]:
-        raise InputError(
-            f"v has shape {array.shape}: no columns", "give at least one variable", argument="v"
-        )
-    found, odd = read_columns({f"v{k}": array[:, k] for k in range(array.shape[1])}, must_read)
-    return found, None, odd
-
-
-def _library(column: object) -> str | None:
-    """Return the frame library of a column, None for arrays."""
-    series = as_series(column)
-    return None if series is None else str(series.implementation.value)
+        columns, backend = {name: table.column(name, "v") for name in names}, table.backend
+    else:
+        columns = columns_by_name(column_of(v, table, "v"), "v")
+        if not columns:
+            shape = f" (shape {np.shape(v)})" if isinstance(v, np.ndarray) else ""
+            raise InputError(f"v has no columns{shape}", "give at least one variable", argument="v")
+        series = as_series(next(iter(columns.values())))
+        backend = None if series is None else str(series.implementation.value)
+    found, odd = read_columns(columns, must_read)
+    return found, backend, odd
 
 
 def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:

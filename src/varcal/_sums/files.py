@@ -44,15 +44,15 @@ class FileRows(LazyRows):
 
         return common_types(self.sources, self.columns)
 
+    def count(self) -> int:
+        """Return the number of rows."""
+        return sum(len(batch) for batch in self.batches(self.columns[:1]))
+
     def read(self, columns: Sequence[str]) -> Any:
         """Return some columns of all rows as an Arrow table."""
         import pyarrow as pa  # noqa: PLC0415  loaded when first used
 
         return pa.concat_tables([*self.batches(columns)] or [self.schema.empty_table()])
-
-    def select(self, columns: Sequence[str]) -> FileRows:
-        """Return the same rows with some of their columns."""
-        return FileRows(tuple(columns), self.sources)
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""

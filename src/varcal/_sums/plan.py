@@ -30,7 +30,7 @@ from varcal._sums.kernel import BET_FIELDS, BetTable, bin_rows, sum_bets
 from varcal._sums.sources import THREADS, LazyRows
 from varcal._sums.spark import SparkRows
 from varcal._sums.stats import FIELDS, BinnedStats
-from varcal._sums.stream import OnChecked, Roles, map_checked
+from varcal._sums.stream import Roles, map_checked
 from varcal._sums.survey import SCORE, Survey
 from varcal._text import count, short
 from varcal.exceptions import InputError
@@ -399,14 +399,12 @@ def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Sums:
     Threads share the tables of a batch, and batches are added in their order: the sums are the same
     to the bit whichever thread is faster, and no batch has tables of its own.
     """
-    roles, part = plan.roles, plan.part
     if isinstance(rows, SparkRows):
-        work = OnChecked(roles, part, False, partial(plan.sums_of, moments=moments))
-        return rows.summed(roles.columns, work, plan)
+        return rows.summed(plan, moments=moments)
     total = plan.nothing()
     n_rows = n_dropped = 0
     with ThreadPoolExecutor(THREADS) as pool:
-        for batch in map_checked(rows, roles, part, plan.checked):
+        for batch in map_checked(rows, plan.roles, plan.part, plan.checked):
             plan.add(batch, total.tables, pool.map, moments=moments)
             n_rows, n_dropped = n_rows + len(batch), n_dropped + batch.n_dropped
     return replace(total, n_rows=n_rows, n_dropped=n_dropped)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import os
 import sys
+from abc import ABC, abstractmethod
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
 
 from narwhals import dependencies as libraries
 
@@ -42,7 +43,7 @@ _BATCH_READAHEAD, _FRAGMENT_READAHEAD = 4, 1
 THREADS = min(os.cpu_count() or 1, 4)
 
 
-class LazyRows:
+class LazyRows(ABC):
     """Rows that an engine holds; an engine yields batches, and the rest follows."""
 
     columns: tuple[str, ...]
@@ -52,19 +53,21 @@ class LazyRows:
     #: Whether `start` is the number of a row, so that messages can name rows.
     row_numbers_known: ClassVar[bool] = True
 
+    @abstractmethod
     def count(self) -> int:
         """Return the number of rows."""
-        return sum(len(batch) for batch in self.batches(self.columns[:1]))
 
+    @abstractmethod
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an eager frame."""
+
+    @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""
-        raise NotImplementedError
 
-    def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of all rows as an Arrow table."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        return pa.concat_tables(self.batches(columns))
+    def select(self, columns: Sequence[str]) -> Self:
+        """Return the same rows with some of their columns."""
+        return replace(self, columns=tuple(columns))  # type: ignore[type-var]
 
     def declared_levels(self) -> dict[str, tuple[str, ...]]:
         """Return the levels of columns whose type declares them, in their order."""
@@ -171,10 +174,6 @@ class ArrowRows(LazyRows):
         """Return some columns of all rows as an Arrow table."""
         with reading_rows(self.shown):
             return self.dataset.to_table(columns=list(columns))
-
-    def select(self, columns: Sequence[str]) -> ArrowRows:
-        """Return the same rows with some of their columns."""
-        return replace(self, columns=tuple(columns))
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""

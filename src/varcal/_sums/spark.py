@@ -7,6 +7,7 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
+from varcal._sums.stream import OnChecked
 from varcal.exceptions import InputError, MissingDependencyError, import_library
 
 if TYPE_CHECKING:
@@ -60,6 +62,10 @@ class SparkRows(LazyRows):
         """Return some columns of all rows as an Arrow table."""
         return self._selected(columns).toArrow().rename_columns(list(columns))
 
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Rows stay where they are: works are sent to them."""
+        raise NotImplementedError
+
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each partition, in order."""
         schema = "part long, piece long, content binary, fault string"
@@ -71,11 +77,12 @@ class SparkRows(LazyRows):
         for _, group in groupby(pieces, key=itemgetter(0)):
             yield pickle.loads(b"".join(piece.as_py() for _, piece in group))
 
-    def summed(self, columns: Sequence[str], work: Work[Sums], plan: BinPlan) -> Sums:
+    def summed(self, plan: BinPlan, *, moments: bool) -> Sums:
         """Let Spark add up the sums of all partitions, cell by cell."""
         names = [f"f{k}" for k in range(plan.width)]
         schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
-        sent = self._selected(columns).mapInArrow(SumWorker(tuple(columns), work, plan), schema)
+        worker = SumWorker.of(plan, moments=moments)
+        sent = self._selected(worker.columns).mapInArrow(worker, schema)
         with _explain_missing_varcal():
             found = (
                 sent.groupBy("place").agg({"fault": "min"} | dict.fromkeys(names, "sum")).toArrow()
@@ -153,6 +160,12 @@ class SumWorker(PartWorker):
     """The function that a worker runs on a partition: sums that Spark can add up."""
 
     plan: BinPlan
+
+    @classmethod
+    def of(cls, plan: BinPlan, *, moments: bool = True) -> SumWorker:
+        """Return the worker of a plan."""
+        work = OnChecked(plan.roles, plan.part, False, partial(plan.sums_of, moments=moments))
+        return cls(plan.roles.columns, work, plan)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the rows of one partition."""

@@ -26,10 +26,7 @@ from varcal._input.predictions import Predictions
 from varcal._input.probabilities import in_class_order
 from varcal._input.variables import Variable, sort_levels
 from varcal._input.weights import no_weight, weight_exponent
-from varcal._sums.choose import fine_bins
-from varcal._sums.sources import LazyRows
-from varcal._sums.stream import Roles, map_checked, sampled_rows
-from varcal._sums.summary import (
+from varcal._sums.choose import (
     SAMPLE,
     ArraySummary,
     Ends,
@@ -38,7 +35,10 @@ from varcal._sums.summary import (
     Ranks,
     RecordedSummary,
     SampledSummary,
+    fine_bins,
 )
+from varcal._sums.sources import LazyRows
+from varcal._sums.stream import Roles, map_checked, sampled_rows
 from varcal.exceptions import InputError, rows_numbered_from
 
 #: The name of the score if it is the variable.
@@ -323,9 +323,7 @@ class Survey:
                 variable, **options, n_fine=n_fine, summary=summary, fine_summary=sample
             )
         found = self.columns[str(column)]
-        is_part = (
-            column not in self.roles.v
-        )  # of a date: its levels are in the order of the calendar
+        is_part = column not in self.roles.v  # of a date, with levels in the calendar's order
         levels = list(found.counts)
         if str(column) in self.declared:
             levels = [level for level in self.declared[str(column)] if level in found.counts]
