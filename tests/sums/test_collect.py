@@ -202,45 +202,6 @@ def test_events_that_are_collected(rows):
         vc.make_bins("y", "p", ["v"], data=rows, events=["right"])
 
 
-def test_incompatible_batches_and_options(rows):
-    bins = vc.make_bins("y", "p", ["v"], data=rows)
-    total = vc.collect(rows, bins)
-    with pytest.raises(InputError, match="different bins cannot be merged"):
-        total + vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows, n_bins=5))
-    with pytest.raises(TypeError):
-        total + 1
-    with pytest.raises(InputError, match="data is given together with collected"):
-        vc.audit(total, data=rows)
-    with pytest.raises(InputError, match="n_bins is given together with collected"):
-        vc.vece(total, v="v", n_bins=20)
-    with pytest.raises(InputError, match="no column 'kind'"):
-        vc.vece(total, v="kind")
-    with pytest.raises(InputError, match="v is a ndarray"):
-        vc.vece(total, v=np.zeros(3))
-    both = vc.collect(rows, vc.make_bins("y", "p", ["v", "kind"], data=rows))
-    with pytest.raises(InputError, match="was not collected"):
-        vc.vece(both, v=["v", "kind"])
-    with pytest.raises(InputError, match="is levels, but its bins are numeric"):
-        vc.collect(rows.set_column(2, "v", rows["kind"]), bins)
-    with pytest.raises(InputError, match="no column 'p'"):
-        vc.collect(rows.drop_columns(["p"]), bins)
-    with pytest.raises(InputError, match="no column 'p'"):
-        vc.collect(ds.dataset(rows.drop_columns(["p"])), bins)
-    with pytest.raises(InputError, match="X is None"):
-        vc.make_bins("y", "p", None, data=rows)
-    heavy = vc.make_bins("y", "p", ["v"], data=rows, sample_weight="w")
-    zero = rows.set_column(4, "w", pa.array(np.zeros(len(rows))))
-    with pytest.raises(InputError, match="sample_weight is 0 at every row"):
-        vc.audit(vc.collect(zero, heavy))
-    with pytest.raises(InputError, match="bins is a int"):
-        vc.collect(rows, 10)
-    p = rows["p"].to_numpy().copy()
-    p[7] = np.nan
-    spoilt = rows.set_column(1, "p", pa.array(p))
-    with pytest.raises(InputError, match="is missing: nan at row 7"):
-        vc.collect(spoilt, bins)
-
-
 def test_a_batch_may_be_empty(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows, unlabelled="drop")
     blank = rows.set_column(0, "y", pa.nulls(len(rows), pa.int64()))
@@ -251,14 +212,6 @@ def test_a_batch_may_be_empty(rows):
         with pytest.raises(InputError, match="no label at any row"):
             vc.ece(nothing)
     assert (vc.collect(blank, bins) + whole).n_dropped == len(rows)
-
-
-def test_a_batch_without_values_has_any_type(rows):
-    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows)
-    blank = rows.select(["y", "p"])
-    blank = blank.append_column("v", pa.nulls(len(rows))).append_column("kind", pa.nulls(len(rows)))
-    found = vc.collect(blank, bins)
-    assert vc.bin_table(found, v="v").columns["bin"][-1] == "missing"
 
 
 @pytest.mark.parametrize("other", [[1, 2], [0, 3], [-1, 1], ["no", "yes"], [0.0, 2.0]])
@@ -345,15 +298,6 @@ def test_sliced_statistics_are_refused(rows, tmp_path):
         vc.load(path)
 
 
-@pytest.mark.parametrize("ending", ["json", "parquet"])
-def test_an_empty_day_is_saved(rows, tmp_path, ending):
-    bins = vc.make_bins("y", "p", ["v"], data=rows, groups="unit", sample_weight="w")
-    nothing = vc.collect(rows.slice(0, 0), bins)
-    nothing.save(tmp_path / f"day.{ending}")
-    again = vc.load(tmp_path / f"day.{ending}")
-    assert len(again) == 0 and len(again + vc.collect(rows, bins)) == len(rows)
-
-
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 @pytest.mark.parametrize("lazily", [False, True])
 def test_weights_far_above_the_plan_are_refused(rows, lazily):
@@ -391,14 +335,6 @@ def test_options_that_are_fixed_when_rows_are_collected(rows):
     assert vc.reliability(total).n_rows == vc.estimate(total, v="v").n_rows == len(rows)
 
 
-def test_columns_named_like_attributes_of_lazy_rows(rows):
-    frame = rows.rename_columns(
-        ["y", "p", "row_numbers_known", "map", "columns", "engine"]
-    ).to_pandas()
-    found = vc.vece("y", "p", "row_numbers_known", data=frame)
-    assert found == vc.vece("y", "p", "v", data=rows)
-
-
 @pytest.mark.parametrize(
     ("events", "refused"), [(["both"], False), (["classwise"], False), (["correct"], True)]
 )
@@ -432,3 +368,31 @@ def test_the_first_of_two_classes_is_collected_on_request(rows, tmp_path):
     plain = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
     with pytest.raises(InputError, match=r'events=\["both", "classwise"\]'):
         vc.estimate(plain, v="v", event="classwise")
+
+
+def test_incompatible_batches_and_options(rows):
+    bins = vc.make_bins("y", "p", ["v"], data=rows)
+    heavy = vc.make_bins("y", "p", ["v"], data=rows, sample_weight="w")
+    total = vc.collect(rows, bins)
+    both = vc.collect(rows, vc.make_bins("y", "p", ["v", "kind"], data=rows))
+    zero = rows.set_column(4, "w", pa.array(np.zeros(len(rows))))
+    p = rows["p"].to_numpy().copy()
+    p[7] = np.nan
+    with pytest.raises(TypeError):
+        total + 1
+    for call, said in (
+        (lambda: total + both, "different bins cannot be merged"),
+        (lambda: vc.audit(total, data=rows), "data is given together with collected"),
+        (lambda: vc.vece(total, v="kind"), "no column 'kind'"),
+        (lambda: vc.vece(total, v=np.zeros(3)), "v is a ndarray"),
+        (lambda: vc.vece(both, v=["v", "kind"]), "was not collected"),
+        (lambda: vc.collect(rows.set_column(2, "v", rows["kind"]), bins), "but its bins are numer"),
+        (lambda: vc.collect(rows.drop_columns(["p"]), bins), "no column 'p'"),
+        (lambda: vc.collect(ds.dataset(rows.drop_columns(["p"])), bins), "no column 'p'"),
+        (lambda: vc.make_bins("y", "p", None, data=rows), "X is None"),
+        (lambda: vc.audit(vc.collect(zero, heavy)), "sample_weight is 0 at every row"),
+        (lambda: vc.collect(rows, 10), "bins is a int"),
+        (lambda: vc.collect(rows.set_column(1, "p", pa.array(p)), bins), "missing: nan at row 7"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()

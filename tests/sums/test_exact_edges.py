@@ -65,14 +65,6 @@ def test_so_are_those_of_the_score_and_of_an_audit(table, in_batches):
         assert again.n_bins == row.n_bins
 
 
-def test_plans_have_exact_edges_too(table, in_batches):
-    sampled = vc.make_bins("y", "p", ["normal"], data=ds.dataset(table))
-    plan = vc.make_bins("y", "p", ["normal"], data=ds.dataset(table), edges="exact")
-    inner = np.quantile(table["normal"].to_numpy(), np.linspace(0, 1, 11))[1:-1]
-    np.testing.assert_allclose(plan.wanted[0].coarse.cuts, inner, rtol=1e-12)
-    assert sampled.wanted[0].coarse.cuts != plan.wanted[0].coarse.cuts
-
-
 def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
     monkeypatch.setattr(module, "REACH", 0.01)
     made = []

@@ -86,15 +86,6 @@ def test_batches_equal_memory(engine, weight, path, table, in_batches, whole_of)
         np.testing.assert_allclose(found[name].gap, whole[name].gap, atol=1e-9)
 
 
-@pytest.mark.usefixtures("in_batches")
-def test_the_ladder_of_lazy_rows_is_that_of_a_sample(opened, table, monkeypatch):
-    monkeypatch.setattr("varcal._audit.audit.SAMPLE_ROWS", 1_000)
-    found = vc.audit("y", "p", ["x", "kind"], data=opened, ladder="score")
-    assert found.ladder.sampled and 500 < found.ladder.n_rows < 1_500
-    assert [rung.name for rung in found.ladder.rungs] == ["as it is", "shift", "score curve"]
-    assert found.ladder.rungs[0].average.value == found.gap
-
-
 def test_few_rows_are_read_and_equal_to_the_bit(opened, table):
     names = ["x", "kind"]
     whole, found = (vc.audit("y", "p", names, data=data) for data in (table, opened))
@@ -222,17 +213,6 @@ def test_faults_of_the_whole(table):
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_huge_weights_are_scaled_alike(table):
-    heavy = pa.array(table.column("w").to_numpy() * 1e250)
-    rows = table.set_column(table.column_names.index("w"), "w", heavy)
-    a, b = (
-        vc.estimate("y", "p", "x", data=data, sample_weight="w")
-        for data in (rows, ds.dataset(rows))
-    )
-    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
-
-
-@pytest.mark.usefixtures("in_batches")
 def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
     monkeypatch.setattr(_scan, "SAMPLE", 20_000)
     rng = np.random.default_rng(3)
@@ -254,43 +234,6 @@ def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
     atoms = rows.append_column("heap", pa.array(np.where(v < 1, 0.0, v)))
     audit = vc.audit("y", "p", ["heap"], data=ds.dataset(atoms))
     assert audit.edges == "sampled" and audit.row("heap").table.columns["bin"][0] == "0"
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_given_edges_are_exact(monkeypatch, table):
-    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
-    cuts = {"x": [-1, 0, 1]}
-    a, b = (vc.bin_table("y", "p", "x", data=d, bins=cuts) for d in (table, ds.dataset(table)))
-    assert a.columns["n"] == b.columns["n"] and a.columns["bin"] == b.columns["bin"]
-    assert b.edges == "exact"
-    with pytest.raises(InputError, match="no column 'z'"):
-        vc.bin_table("y", "p", "x", data=ds.dataset(table), bins={"z": [1]})
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_sampled_columns_with_few_values_or_none(monkeypatch):
-    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
-    rng = np.random.default_rng(6)
-    n = 5_000
-    columns = {
-        "none": np.full(n, np.nan),
-        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
-        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
-        "one": np.full(n, 2.5),
-    }
-    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
-    for name in columns:
-        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
-        whole = vc.bin_table("y", "p", name, data=rows)
-        assert sum(found.columns["n"]) == n
-        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
-        if name != "few":
-            assert found.columns["bin"] == whole.columns["bin"]
-            assert found.columns["n"] == whole.columns["n"]
-    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
-    assert (
-        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
-    )
 
 
 @pytest.mark.usefixtures("in_batches")

@@ -4,7 +4,7 @@ import pytest
 import varcal as vc
 from varcal._input.variables import Variable
 from varcal._sums import choose as _summary
-from varcal._sums.choose import ArraySummary, choose_bins, fine_bins
+from varcal._sums.choose import ArraySummary, fine_bins
 from varcal._sums.kernel import bin_rows
 from varcal.exceptions import InputError
 
@@ -56,14 +56,6 @@ def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sam
     if name == "atom" and binning == "atoms":
         assert coarse.starts == {0.0}
         assert exact.count(0.0) in bin_rows(coarse, [variable], score, hit).n
-
-
-def test_where_few_values_are_finite_edges_are_exact(sampling, rng):
-    values = np.where(rng.random(N) < 0.9, np.nan, rng.normal(size=N))
-    found = choose_bins([Variable.of(values, "v")], edges="sampled")
-    assert not found.sampled
-    inner = np.quantile(values[~np.isnan(values)], np.linspace(0, 1, 11))[1:-1]
-    np.testing.assert_allclose(found.cuts, inner)
 
 
 def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng):

@@ -13,7 +13,6 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
-from cases.monitors import assert_same_state, make_bins, make_rows
 from varcal._sums import spark as _spark
 from varcal.calibrators.apply import Calibration
 from varcal.exceptions import InputError, MissingDependencyError
@@ -90,37 +89,6 @@ def test_parts_equal_memory(frame, table, whole_of):
         np.testing.assert_allclose(b[name].gap, a[name].gap, atol=1e-9)
 
 
-def test_few_rows_are_read_and_equal_to_the_bit(frame, table):
-    names = ["x", "kind", "Age", "age", "when", "money", DOTTED]
-    a, b = (vc.audit("y", "p", names, data=data) for data in (table, frame))
-    assert b.engine == "spark"
-    for name in names:
-        np.testing.assert_array_equal(
-            a.row(name).table.columns["gap"], b.row(name).table.columns["gap"], err_msg=name
-        )
-        assert a.row(name).uneven == b.row(name).uneven
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_every_function_takes_a_frame(classic_frame, table):
-    both = (classic_frame, table)
-    pairs = [
-        (vc.vece("y", "p", ["x", "kind"], data=data), vc.ece("y", "p", data=data)) for data in both
-    ]
-    np.testing.assert_allclose(*pairs, atol=1e-12)
-    a, b = (vc.estimate("y", "p", "x", data=data, groups="unit") for data in both)
-    assert a.debiased == pytest.approx(b.debiased) and a.p_value == pytest.approx(b.p_value)
-    assert a.to_dict()["engine"] == "spark"
-    a, b = (vc.curve("y", "p", "when", data=data) for data in both)
-    np.testing.assert_allclose(a.gap, b.gap, atol=1e-9)
-    a, b = (vc.bin_table("y", "p", "flag", data=data, event="classwise") for data in both)
-    assert a.columns["class"] == b.columns["class"] and a.columns["bin"] == b.columns["bin"]
-    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
-    bins = vc.make_bins("y", "p", ["x", "kind"], data=table)
-    a, b = (vc.collect(data, bins) for data in both)
-    np.testing.assert_allclose(vc.vece(a, None, "x"), vc.vece(b, None, "x"), atol=1e-12)
-
-
 @pytest.mark.usefixtures("in_parts")
 def test_labels_that_parts_do_not_share(classic):
     rng = np.random.default_rng(2)
@@ -175,32 +143,6 @@ def test_a_calibrator_is_applied_lazily(frame, table, tree, tmp_path):
             np.testing.assert_array_equal(column.to_numpy(), table.column(name).to_numpy())
         else:
             assert column.equals(table.column(name)), name
-
-
-def test_columns_of_any_type_stay(classic, tree):
-    query = (
-        "SELECT 0.5D p, 1.5D age, array(1, 2) a, struct('x' AS k, 2 AS m) s, map('k', 1) m, "
-        "X'0A' b, NULL nothing, INTERVAL '1' DAY i, DATE'2024-01-01' d, 1.20BD c, "
-        "TIMESTAMP_NTZ'2024-01-01 00:00:00' t"
-    )
-    before = classic.sql(query)
-    after = vc.apply(tree, before)
-    assert after.drop("p_calibrated").collect() == before.collect()
-    assert after.drop("p_calibrated").schema.simpleString() == before.schema.simpleString()
-    assert not vc.apply(tree, before.limit(0)).collect()
-
-
-def test_several_classes_and_other_names(classic):
-    rng = np.random.default_rng(5)
-    p = rng.dirichlet([1, 2, 3], 400)
-    fitted = vc.calibrators.TemperatureCalibrator().fit(
-        p, np.array(["a", "b", "c"])[rng.integers(0, 3, 400)]
-    )
-    names = ["q.0", "q.1", "q.2"]
-    rows = pa.table(list(p.T), names)
-    found = vc.apply(fitted, classic.createDataFrame(rows), p=names, column="new").toArrow()
-    answer = np.column_stack([found.column(f"new_{label}").to_numpy() for label in "abc"])
-    np.testing.assert_array_equal(answer, fitted.predict_proba(p))
 
 
 def test_calibrators_that_cannot_be_applied(classic_frame, tree, tmp_path):
@@ -295,12 +237,3 @@ def test_a_worker_that_calibrates(tree):
     expected = tree.predict_proba(pa.table({"p": [0.2, 0.9]}), {"age": [0.1, None]})[:, 1]
     assert found.schema.names == ["c0", "c1", "c2", "new"]
     np.testing.assert_array_equal(found.column("new").to_numpy(), expected)
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_frames_are_batches_of_a_monitor(spark):
-    bins, rows = make_bins(), make_rows(2000, 0.1, seed=5)
-    one, other = vc.Monitor(bins), vc.Monitor(bins)
-    one.update(spark.createDataFrame(pa.table(rows)), id=1)
-    other.update(rows, id=1)
-    assert_same_state(one, other)

@@ -72,15 +72,6 @@ def test_sums_by_their_definition(data):
         np.testing.assert_allclose(stats.total(name), expected, atol=1e-12)
 
 
-@given(rows())
-def test_buckets_split_the_sums(data):
-    v, s, h, w, rng = data
-    bucket = rng.integers(0, 3, len(v))
-    parts = table(v, s, h, w, bucket=bucket, n_buckets=3)
-    assert parts.sums.shape[1] == 3
-    np.testing.assert_allclose(parts.sums.sum(axis=1), table(v, s, h, w).sums[:, 0], atol=1e-12)
-
-
 def test_many_chunks_equal_one_pass(rng):
     n = 100_000
     v, s, w = rng.normal(size=n), rng.random(n), rng.random(n)
