@@ -52,28 +52,6 @@ def bin_rows(
     """
     size = n_buckets * bins.size
     step = max(_CHUNK, 2 * size)  # adding the sums of a chunk costs as much as some rows
-    table = _sum_rows(bins, variables, score, hit, weight, bucket, size, moments=moments, step=step)
-    if weight is None:
-        for target, source in _UNWEIGHTED.items():
-            table[FIELDS.index(target)] = table[FIELDS.index(source)]
-    if not moments:
-        table[[name not in _PLAIN for name in FIELDS]] = np.nan
-    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
-
-
-def _sum_rows(
-    bins: Bins,
-    variables: Sequence[Variable],
-    score: SlicedColumn,
-    hit: SlicedColumn,
-    weight: NDArray[np.float64] | None,
-    bucket: NDArray[np.intp] | None,
-    size: int,
-    *,
-    moments: bool,
-    step: int,
-) -> NDArray[np.float64]:
-    """Return the sums, fields × cells; without weights, fields equal to others are left at 0."""
     table = np.zeros((len(FIELDS), size))
     for start in range(0, len(score), step):
         rows = slice(start, start + step)
@@ -94,7 +72,12 @@ def _sum_rows(
             table[FIELDS.index("hit")] += counts[:, 1]
         else:
             table[FIELDS.index("n")] += np.bincount(cell, minlength=size)
-    return table
+    if weight is None:
+        for target, source in _UNWEIGHTED.items():
+            table[FIELDS.index(target)] = table[FIELDS.index(source)]
+    if not moments:
+        table[[name not in _PLAIN for name in FIELDS]] = np.nan
+    return BinnedStats(bins, table.reshape(len(FIELDS), n_buckets, bins.size))
 
 
 #: Without weights, the sums of each of these fields equal those of the other.

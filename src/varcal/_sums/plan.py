@@ -254,11 +254,6 @@ class BinPlan:
         """The kinds of variables by their names."""
         return {variable.name: variable.kind for variable in self.along}
 
-    @property
-    def width(self) -> int:
-        """The number of sums per cell."""
-        return len(FIELDS)
-
     def __repr__(self) -> str:
         names = short(", ".join(variable.name for variable in self.along), 50)
         claims = {table.key for table in self.wanted}
@@ -313,8 +308,9 @@ class BinPlan:
         """Add checked rows to tables; `run` is `map`, or that of a pool of threads."""
         if not len(rows):
             return
-        cap = None if rows.weight is None or self.weight_cap is None else self._cap
-        size = None if rows.weight is None or cap is None else rows.weight / cap
+        size = None
+        if rows.weight is not None and self.weight_cap is not None:
+            size = rows.weight / self._cap
         unit_buckets = buckets(rows.unit, self.units)
         along = {variable.name: variable for variable in rows.variables}
         claims = {key: claim_of(rows, key) for key in {one.key for one in self.wanted}}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
+from varcal._sums.stats import FIELDS
 from varcal._sums.stream import OnChecked
 from varcal.exceptions import InputError, MissingDependencyError, import_library
 
@@ -79,7 +80,7 @@ class SparkRows(LazyRows):
 
     def summed(self, plan: BinPlan, *, moments: bool) -> Sums:
         """Let Spark add up the sums of all partitions, cell by cell."""
-        names = [f"f{k}" for k in range(plan.width)]
+        names = [f"f{k}" for k in range(len(FIELDS))]
         schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
         worker = SumWorker.of(plan, moments=moments)
         sent = self._selected(worker.columns).mapInArrow(worker, schema)
@@ -172,10 +173,9 @@ class SumWorker(PartWorker):
         import pyarrow as pa  # noqa: PLC0415
 
         result, fault = self.result(batches, _partition())
-        width = self.plan.width
-        names = ["place", *(f"f{k}" for k in range(width)), "fault"]
+        names = ["place", *(f"f{k}" for k in range(len(FIELDS))), "fault"]
         if fault is not None:
-            no_sums = [pa.nulls(1, pa.float64())] * width
+            no_sums = [pa.nulls(1, pa.float64())] * len(FIELDS)
             yield pa.record_batch([pa.array([-1]), *no_sums, pa.array([fault])], names)
         elif result is not None:
             place, values = self.plan.cells(result)

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, Any, cast, overload
 
 import numpy as np
 
@@ -181,20 +181,8 @@ def apply(
         format_of(out)  # raise an error before anything slow
         _check_target(out, calibrator)
     none = isinstance(source, list | tuple) and not source
-    if none or (is_paths(source) and not is_folder(source)):  # their text stays as it is written
-        if out is None:
-            raise _no_out()
-        sources = sources_of(source, format, Stated(sep, decimal, encoding))  # type: ignore[arg-type]
-        warn_how_read(sources)
-        return apply_to(calibrator, sources, out, p=p, X=X, column=column)
-    is_dir = is_folder(source)
-    rows = ArrowRows.of_files(folder_files(source)) if is_dir else lazy_rows(source)  # type: ignore[arg-type]
-    if rows is None:
-        raise InputError(
-            f"source is a {type(source).__name__}, neither files nor lazy rows",
-            "for rows in memory call calibrator.predict_proba",
-            argument="source",
-        )
+    is_files = none or (is_paths(source) and not is_folder(source))
+    rows = None if is_files else _lazy(source)
     if isinstance(rows, SparkRows):
         if out is not None:
             raise InputError(
@@ -204,16 +192,27 @@ def apply(
             )
         return _apply_in_spark(Calibration.of(calibrator, rows.columns, p, X, column), rows)
     if out is None:
-        raise _no_out()
+        raise InputError("out is None", "give the path of the file to write", argument="out")
+    if rows is None:  # files are streamed, so that their text stays as it is written
+        sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
+        warn_how_read(sources)
+        return apply_to(calibrator, sources, out, p=p, X=X, column=column)
     # The files of a PyArrow dataset are known, and those of a folder.
     refuse_input(out, "an input file", *getattr(getattr(rows, "dataset", None), "files", ()))
     import_library("pyarrow", f"writing {str(out)!r}")
-    work = Calibration.of(calibrator, rows.columns, p, X, column)
-    return _apply_lazily(work, rows, out)
+    return _apply_lazily(Calibration.of(calibrator, rows.columns, p, X, column), rows, out)
 
 
-def _no_out() -> InputError:
-    return InputError("out is None", "give the path of the file to write", argument="out")
+def _lazy(source: Any) -> LazyRows:
+    """Return lazy rows, or those of a folder; refuse rows in memory."""
+    rows = ArrowRows.of_files(folder_files(source)) if is_folder(source) else lazy_rows(source)
+    if rows is None:
+        raise InputError(
+            f"source is a {type(source).__name__}, neither files nor lazy rows",
+            "for rows in memory call calibrator.predict_proba",
+            argument="source",
+        )
+    return rows
 
 
 def _check_target(out: str | PathLike[str], calibrator: object) -> None:
@@ -236,15 +235,12 @@ class Calibration:
         The column of each variable of the fit.
     added : tuple of str
         The names of the new columns.
-    row_numbers_known : bool
-        Whether `start` is the number of a row.
     """
 
     fitted: Calibrator
     scores: tuple[str, ...]
     variables: dict[str, str]
     added: tuple[str, ...] = ()
-    row_numbers_known: bool = True
 
     @classmethod
     def of(
@@ -287,9 +283,9 @@ class Calibration:
         return list(dict.fromkeys([*self.scores, *self.variables.values()]))
 
     def new_columns(self, table: pa.Table, start: int | None) -> list[Any]:
-        """Return the calibrated probabilities of rows; errors number them from `start`."""
+        """Return the calibrated probabilities of rows, which errors number from `start`."""
         v = {name: table.column(column) for name, column in self.variables.items()}
-        with rows_numbered_from(start if self.row_numbers_known else None):
+        with rows_numbered_from(start):
             q = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
         # The probability of the second class, or of every class of more than two.
         return list(map(_arrow_column, [q[:, 1]] if len(self.added) == 1 else q.T))
@@ -421,7 +417,7 @@ def _apply_in_spark(work: Calibration, rows: SparkRows) -> Any:
     rows.check_single(work.used)
     new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
     schema = StructType([*rows.frame.schema.fields, *new])
-    worker = partial(replace(work, row_numbers_known=False).on_spark, columns=rows.columns)
+    worker = partial(work.on_spark, columns=rows.columns)
     return rows.renamed().mapInArrow(worker, schema)
 
 
