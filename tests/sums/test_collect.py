@@ -396,3 +396,16 @@ def test_incompatible_batches_and_options(rows):
     ):
         with pytest.raises(InputError, match=said):
             call()
+
+
+def test_groups_do_not_make_tables_of_any_size(monkeypatch):
+    monkeypatch.setattr("varcal._sums.plan.MOST_PLAN_SUMS", 1 << 21)
+    rng = np.random.default_rng(0)
+    rows = {"y": rng.integers(0, 2, 900), "p": rng.random(900), "unit": rng.integers(0, 90, 900)}
+    rows |= {f"v{k}": rng.normal(size=900) for k in range(8)}
+    sizes = []
+    for groups in ("unit", None):
+        plan = vc.make_bins("y", "p", [f"v{k}" for k in range(8)], data=rows, groups=groups)
+        sizes.append(sum(table.size for table in vc.collect(rows, plan).sums.tables))
+    # The bins themselves and those for missing values come on top of the fine cells.
+    assert sizes[1] < sizes[0] < 1.6 * (1 << 21)

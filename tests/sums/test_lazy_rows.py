@@ -17,7 +17,7 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import run
 from cases.lazy_tables import N, audits_in_memory, make_table, same_audits
-from varcal._sums import survey as _scan
+from varcal._sums import survey as _survey
 from varcal._sums.sources import DuckRows, PolarsRows, lazy_rows
 from varcal.exceptions import InputError, MissingDependencyError
 
@@ -214,7 +214,7 @@ def test_faults_of_the_whole(table):
 
 @pytest.mark.usefixtures("in_batches")
 def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
-    monkeypatch.setattr(_scan, "SAMPLE", 20_000)
+    monkeypatch.setattr(_survey, "SAMPLE", 20_000)
     rng = np.random.default_rng(3)
     n = 100_000
     rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "v": rng.lognormal(size=n)})
@@ -238,7 +238,7 @@ def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
 
 @pytest.mark.usefixtures("in_batches")
 def test_very_many_levels_do_not_fill_memory(monkeypatch):
-    monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
+    monkeypatch.setattr(_survey, "MOST_LEVELS", 50)
     rng = np.random.default_rng(4)
     n = 5_000
     name = np.where(rng.random(n) < 0.5, "often", rng.integers(0, n, n).astype(str))
@@ -359,7 +359,7 @@ def test_large_integer_groups_are_distinguished():
 @pytest.mark.parametrize("event", ["correct", "positive"])
 @pytest.mark.parametrize("from_logits", [False, True])
 def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, from_logits):
-    monkeypatch.setattr(_scan, "SAMPLE", 300)
+    monkeypatch.setattr(_survey, "SAMPLE", 300)
     rng = np.random.default_rng(8)
     p = rng.uniform(0.3, 0.6, 5_000)
     p[[17, 4_001, 444]] = 0.01, 0.97, 0.5  # that a sample of 300 rows misses
@@ -400,3 +400,40 @@ def test_batches_do_not_keep_tables_of_their_own(monkeypatch):
     again = vc.collect(ds.dataset(rows), bins)
     for a, b in zip(found.sums.tables, again.sums.tables, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_huge_weights_are_scaled_alike(table):
+    heavy = pa.array(table.column("w").to_numpy() * 1e250)
+    rows = table.set_column(table.column_names.index("w"), "w", heavy)
+    a, b = (
+        vc.estimate("y", "p", "x", data=data, sample_weight="w")
+        for data in (rows, ds.dataset(rows))
+    )
+    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_sampled_columns_with_few_values_or_none(monkeypatch):
+    monkeypatch.setattr(_survey, "SAMPLE", 1_000)
+    rng = np.random.default_rng(6)
+    n = 5_000
+    columns = {
+        "none": np.full(n, np.nan),
+        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
+        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
+        "one": np.full(n, 2.5),
+    }
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
+    for name in columns:
+        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
+        whole = vc.bin_table("y", "p", name, data=rows)
+        assert sum(found.columns["n"]) == n
+        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
+        if name != "few":
+            assert found.columns["bin"] == whole.columns["bin"]
+            assert found.columns["n"] == whole.columns["n"]
+    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
+    assert (
+        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
+    )
