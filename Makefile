@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 # A file of pinned dependencies with hashes, as .ci/lock.txt; by default the newest are installed.
 LOCK ?=
 
-.PHONY: demo check test test-kernels test-oldest test-newest reproduce lock licences torture bench docs release-check clean
+.PHONY: demo check test test-integrations test-kernels test-oldest test-newest reproduce lock licences torture bench docs release-check clean
 
 demo: $(VENV)/.core
 	$(BIN)/varcal demo
@@ -20,6 +20,12 @@ check: $(VENV)/.dev
 # PYTEST_ARGS adds options, as in: make test PYTEST_ARGS='-m "not slow"'
 test: check
 	$(BIN)/python -m pytest -n 2 --dist loadfile --cov --cov-report=term-missing:skip-covered --cov-fail-under=95 $(PYTEST_ARGS)
+
+# MLflow, skore, evaluate and boosters, in an environment of their own: they are heavy.
+test-integrations:
+	$(PYTHON) -m venv $(VENV)-integrations
+	$(VENV)-integrations/bin/python -m pip install --quiet -e '.[mlflow,skore,evaluate]' lightgbm xgboost pytest
+	$(VENV)-integrations/bin/python -m pytest --confcutdir=tests/integrations tests/integrations
 
 # The figures as other processors round them: kernels of OpenBLAS, and numpy without wide registers.
 KERNELS := Haswell Prescott Sandybridge
@@ -86,4 +92,4 @@ endif
 	touch $@ $(VENV)/.core $(VENV)/.docs
 
 clean:
-	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) $(VENV)-oldest $(VENV)-newest $(VENV)-integrations build dist .coverage* .pytest_cache .mypy_cache .ruff_cache .hypothesis

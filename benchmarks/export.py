@@ -125,9 +125,9 @@ def many_rows(adult, models, n: int, repeats: int) -> None:
     print(f"{n:,} hostile rows\n")
     print(
         "| calibrator | predict ns | DuckDB ns | ratio | difference | ONNX ns | ratio | difference "
-        "| query |"
+        "| query | Python |"
     )
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     with duckdb.connect() as connection:
         connection.execute("SET threads = 1")
         connection.register("arrow_rows", arrow_rows)
@@ -145,7 +145,9 @@ def many_rows(adult, models, n: int, repeats: int) -> None:
             pairs = "pairs" in name or "tree" in name
             ratio = within(sql / predict, PAIRS_TARGET if pairs else DUCKDB_TARGET)
             ratio_onnx = within(graph / predict, PAIRS_TARGET if pairs else ONNX_TARGET)
-            size = f"{len(exported.query) / 1e3:.0f} kB"
+            size = " | ".join(
+                f"{len(text) / 1e3:.0f} kB" for text in (exported.query, model.to_python().text)
+            )
             times = [f"{each / n * 1e9:.0f}" for each in (predict, sql, graph)]
             print(
                 f"| {name} | {times[0]} | {times[1]} | {ratio} | {apart:.0e} | {times[2]} | "

@@ -141,7 +141,10 @@ def _intervals(seed: int, worlds: list[int], many: int, center: bool) -> Figures
     covered, width, bias, bias_at_zero, square = [], [], [], [], []
     for which in worlds:
         truth = interval_truth(which, center)
-        law = internals.GapLaw.from_cells(interval_sums(which, many, seed), center=center)
+        sums = interval_sums(which, many, seed)
+        law = internals.GapLaw.from_cells(sums)
+        if center:
+            law = internals.GapLaw.from_cells(sums, internals.constant_gap_variance(sums)).center()
         low, high = internals.interval(law)
         found = internals.debiased(law)
         covered.append((low <= truth + 1e-12) & (truth <= high))

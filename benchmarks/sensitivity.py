@@ -1,16 +1,11 @@
 """What the measured figures do when a tuned constant is halved or doubled.
 
-    python benchmarks/sensitivity.py [--package inference] [--only NAME ...] [--quick] [--write]
+    python benchmarks/sensitivity.py [--only NAME ...] [--quick]
 
 Each entry names a constant of a module and a study. The study is run at half, once and twice the
-value of the constant, on the same seeds, and the tables show the paired differences with their
-standard errors. With --write they replace what stands between the markers
-
-    <!-- sensitivity: begin -->
-    <!-- sensitivity: end -->
-
-in the README of the package; without it they are printed. A new constant is one of `CONSTANTS`;
-a new study is a function from a seed to figures, with its seeds, in `STUDIES`.
+value of the constant, on the same seeds, and the printed tables show the paired differences with
+their standard errors. A new constant is one of `CONSTANTS`; a new study is a function from a seed
+to figures, with its seeds, in `STUDIES`.
 """
 
 from __future__ import annotations
@@ -23,7 +18,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -34,13 +28,6 @@ from internals import look_up
 
 warnings.filterwarnings("ignore")
 
-SOURCE = Path(__file__).parents[1] / "src" / "varcal"
-#: Where the tables of a package are kept.
-READMES = {
-    "inference": SOURCE / "_inference" / "README.md",
-    "smoothing": SOURCE / "_inference" / "CURVES.md",
-}
-BEGIN, END = "<!-- sensitivity: begin -->", "<!-- sensitivity: end -->"
 #: Seeds of a quick run.
 QUICK = 2
 
@@ -53,12 +40,6 @@ class Entry:
 
     study: str
     place: str
-
-    @property
-    def package(self) -> str:
-        """The key of `READMES`."""
-        first = self.place.partition(".")[0]
-        return "smoothing" if first == "_smoothing" else "inference"
 
     @property
     def constant(self) -> str:
@@ -177,42 +158,41 @@ STUDIES: dict[str, Study] = {
 #: The constants of each study, as "module:constant,…" below `varcal`; looked up when it runs.
 CONSTANTS: dict[str, tuple[str, ...]] = {
     "test": (
-        "_inference.calibration_test:TRENDS,BINS,FINER,OVERALL",
         "_inference.quadratic_forms:LEAST_VARIANCE",
         "_inference.multiplicity:MOST_P",
     ),
-    "test of cells": ("_audit.judge:SHARED", "_inference.quadratic_forms:MODEL_ROWS"),
+    "test of cells": ("_audit.judge:SHARED", "_inference.error_sums:MODEL_ROWS"),
     "sparse outcomes": (
-        "_inference.calibration_test:SPARSE,SPARSE_EVENTS",
-        "_inference.normal_scores:LEAST_EVENTS,DENSE_EVENTS",
+        "_inference.calibration_test:SPARSE_EVENTS",
+        "_inference.quadratic_forms:LEAST_EVENTS,DENSE_EVENTS",
     ),
     "interval": (
         "_inference.calibration_test:WITHIN",
-        "_inference.finer_cells:CELLS_PER_ROOT",
-        "_inference.debias:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
+        "_inference.error_sums:CELLS_PER_ROOT",
+        "_inference.measured:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
         "_inference.gap_law:NEVER_FOLDS",
         "_sums.stats:PRIOR_ROWS",
     ),
     "uneven": (
-        "_inference.debias:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
+        "_inference.measured:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
         "_inference.gap_law:MEHLER_TERMS",
-        "_inference.quadratic_forms:LEAST_MODEL,MODEL_ROWS",
+        "_inference.error_sums:LEAST_MODEL,MODEL_ROWS",
         "_sums.stats:PRIOR_ROWS",
     ),
-    "detectable error": ("_inference.power:PART_OF_LEVEL",),
-    "clusters": ("_inference.cluster_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
+    "detectable error": ("_inference.calibration_test:PART_OF_LEVEL",),
+    "clusters": ("_inference.calibration_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
     "comparison": ("_audit.compare:N_PARTS",),
     "verdict": ("_audit.judge:FEW_ROWS,TOO_COARSE",),
     "fine cells": ("_sums.plan:N_FINE",),
     "band": (
         "_inference.bands:MOST_CELLS,HALF_SPANS,WIDEST,NARROWEST_WINDOW,WIDEST_WINDOW",
         "_inference.bands:SPAN_DEGREE,BAND_DEGREE,NARROWER_BY",
-        "_inference.variance:PRIOR_ROWS",
+        "_inference.bands:PRIOR_ROWS",
     ),
     "band over few values": (
         "_inference.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
         "_sums.curve_cells:EVEN_COUNTS",
-        "_inference.variance:PRIOR_ROWS,LEAST_FREEDOM",
+        "_inference.bands:PRIOR_ROWS",
     ),
 }
 #: Modules that import a constant by its name, which changes with it.
@@ -292,33 +272,18 @@ def tables(entries: list[Entry], *, quick: bool) -> str:
     return "\n\n".join(parts)
 
 
-def write(path: Path, text: str) -> None:
-    """Replace what stands between the markers of a README."""
-    whole = path.read_text(encoding="utf-8")
-    head, rest = whole.split(BEGIN, 1)
-    path.write_text(f"{head}{BEGIN}\n{text}\n{END}{rest.split(END, 1)[1]}", encoding="utf-8")
-
-
 def main(arguments: list[str] | None = None) -> None:
     """Measure the entries asked for."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--package", choices=sorted(READMES), action="append")
     parser.add_argument("--only", nargs="+", metavar="NAME", help="constants, or names of studies")
     parser.add_argument("--quick", action="store_true", help=f"{QUICK} seeds of each study")
-    parser.add_argument("--write", action="store_true", help="put the tables into the READMEs")
     options = parser.parse_args(arguments)
-    for package in options.package or READMES:
-        entries = [
-            entry
-            for entry in ENTRIES
-            if entry.package == package
-            and (not options.only or entry.constant in options.only or entry.study in options.only)
-        ]
-        text = tables(entries, quick=options.quick)
-        if options.write:
-            write(READMES[package], text)
-        else:
-            print(text)
+    chosen = [
+        entry
+        for entry in ENTRIES
+        if not options.only or {entry.constant, entry.study} & set(options.only)
+    ]
+    print(tables(chosen, quick=options.quick))
 
 
 if __name__ == "__main__":

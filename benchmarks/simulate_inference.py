@@ -233,9 +233,10 @@ def main() -> None:
     parser.add_argument("--table", choices=ALL, help="print only this table")
     parser.add_argument("--all", action="store_true", help="all worlds in one table, half an hour")
     parser.add_argument("--only", default="", help="with --all: a part of the names of worlds")
+    parser.add_argument("--minutes", type=float, default=50, help="with --all: at most these")
     options = parser.parse_args()
     if options.all:
-        run_all(minutes=4 if options.quick else 50, only=options.only)
+        run_all(minutes=4 if options.quick else options.minutes, only=options.only)
         return
     replicates = 50 if options.quick else options.replicates
     for name, make in ALL.items():

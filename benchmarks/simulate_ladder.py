@@ -49,7 +49,7 @@ SIZES = (600, 2_000, 6_000, 20_000)
 N_TRUE = 60_000
 SCORE_BINS = 10
 #: Where `calibrate_held_out` is, which fits and answers for the ladder.
-HELD_OUT = "varcal.calibrators.held_out"
+HELD_OUT = "varcal.calibrators.calibrator"
 MANY_LEVELS = [f"c{k:02d}" for k in range(60)]
 MANY_EFFECTS = np.random.default_rng(9).normal(0, 0.5, len(MANY_LEVELS))
 

@@ -25,7 +25,7 @@ LAYERS = [
     {"_export", "_measures"},
     {"_search"},
     {"_audit", "_monitor"},
-    {"_plotting", "_report"},
+    {"_report"},
     {"cli"},
 ]
 # The entry points and the list of result types may load anything.
@@ -33,15 +33,13 @@ ENTRANCES = {"__init__", "__main__", "results"}
 # Methods for convenience that import from a higher layer, inside a function.
 LATE = {
     ("_text", "_edge_texts"),  # loads numpy
-    ("_audit", "_plotting"),
     ("_audit", "_report"),
     ("_files", "_sums"),  # load() reads Parquet files of sums
-    ("_measures", "_plotting"),
-    ("_monitor", "_plotting"),
+    ("_measures", "_report"),
     ("_monitor", "_report"),
-    ("_search", "_plotting"),
+    ("_search", "_report"),
     ("calibrators", "_export"),
-    ("calibrators", "_plotting"),
+    ("calibrators", "_report"),
 }
 
 
@@ -125,8 +123,6 @@ class NearOutput(doctest.OutputChecker):
 
 @pytest.mark.parametrize("name", [name for _, name in modules() if "__main__" not in name])
 def test_doctests(name):
-    if name == "varcal._search.scan_numba":
-        pytest.importorskip("numba", reason="the fast extra is not installed")
     runner = doctest.DocTestRunner(NearOutput())
     for case in doctest.DocTestFinder().find(import_module(name)):
         assert not runner.run(case).failed

@@ -40,7 +40,7 @@ SMOKE = {
     "vc.vece('y', 'p', 'age', data=c.sql('select * from t'))",
     "polars": ROWS + "vc.vece('y', 'p', 'age', data=d.to_frame('polars').lazy())",
     "spark": "import pyspark, varcal",
-    "fast": ROWS + "import varcal._search.scan_numba",
+    "fast": ROWS + "import numba",
     "onnx": ROWS + "vc.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
     "sql": ROWS + "import sqlglot; "
     "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').query, 'bigquery')",

@@ -18,7 +18,7 @@ STRANGE = (
     {"x": 1}, {"float": "nan"}, {"float": "inf"}, {"float": "1"},
     {"dtype": "float64", "shape": [0], "values": []},
     {"dtype": "float64", "shape": [10**9, 10**9], "values": []},
-    {"dtype": "float64", "shape": [10**9], "triangle": False, "base64": ""},
+    {"dtype": "float64", "shape": [10**9], "base64": ""},
     {"n": 1, "weight": 1.0}, {"command": "true"},
     {"method": "platt", "parameters": {}, "fitted": None},
 )  # fmt: skip

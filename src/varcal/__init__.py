@@ -17,20 +17,25 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal import exceptions as exceptions
     from varcal import results as results
     from varcal._audit.audit import audit as audit
+    from varcal._audit.audit import audit_estimator as audit_estimator
     from varcal._audit.compare import compare as compare
-    from varcal._audit.estimator import audit_estimator as audit_estimator
-    from varcal._files.load import load as load
-    from varcal._inference.power import rows_needed as rows_needed
+    from varcal._files.document import load as load
+    from varcal._inference.calibration_test import rows_needed as rows_needed
     from varcal._measures.bin_table import bin_table as bin_table
+    from varcal._measures.clinical import measures as measures
     from varcal._measures.curve import curve as curve
+    from varcal._measures.decomposition import decompose as decompose
+    from varcal._measures.display import (
+        VariableCalibrationDisplay as VariableCalibrationDisplay,
+    )
     from varcal._measures.estimate import estimate as estimate
     from varcal._measures.metrics import ece as ece
+    from varcal._measures.metrics import ece_scorer as ece_scorer
     from varcal._measures.metrics import vece as vece
+    from varcal._measures.metrics import vece_scorer as vece_scorer
     from varcal._measures.reliability import reliability as reliability
-    from varcal._measures.scorers import ece_scorer as ece_scorer
-    from varcal._measures.scorers import vece_scorer as vece_scorer
     from varcal._monitor.monitor import Monitor as Monitor
-    from varcal._search.predictable import predictable_gap as predictable_gap
+    from varcal._search.predictable_gap import predictable_gap as predictable_gap
     from varcal._search.slices import slices as slices
     from varcal._search.surface import surface as surface
     from varcal._sums.collect import collect as collect
@@ -50,23 +55,25 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
 _HOME = {
     "apply": "calibrators.apply",
     "audit": "_audit.audit",
-    "audit_estimator": "_audit.estimator",
+    "audit_estimator": "_audit.audit",
     "bin_table": "_measures.bin_table",
     "collect": "_sums.collect",
     "compare": "_audit.compare",
     "curve": "_measures.curve",
+    "decompose": "_measures.decomposition",
     "ece": "_measures.metrics",
-    "ece_scorer": "_measures.scorers",
+    "ece_scorer": "_measures.metrics",
     "estimate": "_measures.estimate",
-    "load": "_files.load",
+    "measures": "_measures.clinical",
+    "load": "_files.document",
     "make_bins": "_sums.collect",
-    "predictable_gap": "_search.predictable",
+    "predictable_gap": "_search.predictable_gap",
     "reliability": "_measures.reliability",
-    "rows_needed": "_inference.power",
+    "rows_needed": "_inference.calibration_test",
     "slices": "_search.slices",
     "surface": "_search.surface",
     "vece": "_measures.metrics",
-    "vece_scorer": "_measures.scorers",
+    "vece_scorer": "_measures.metrics",
     "AugmentedCalibrator": "calibrators",
     "BetaCalibrator": "calibrators",
     "DirichletCalibrator": "calibrators",
@@ -76,6 +83,7 @@ _HOME = {
     "TemperatureCalibrator": "calibrators",
     "TreeCalibrator": "calibrators",
     "VariableCalibratedClassifier": "calibrators",
+    "VariableCalibrationDisplay": "_measures.display",
     "VariableCalibrator": "calibrators",
 }
 _MODULES = ("calibrators", "datasets", "exceptions", "results")

@@ -48,6 +48,15 @@ def points(value: float, digits: int = 1) -> str:
     return decimals(100 * value, digits)
 
 
+def enough_digits(value: float, digits: int = 1) -> int:
+    """Return the decimals of points with which a value above zero is not 0.0, at most two more.
+
+    >>> enough_digits(0.03), enough_digits(0.0004), enough_digits(1e-9)
+    (1, 2, 3)
+    """
+    return next((k for k in (digits, digits + 1) if round(100 * abs(value), k)), digits + 2)
+
+
 def signed(value: float, digits: int = 1) -> str:
     """Write a difference of probabilities in points, with its sign.
 
@@ -407,6 +416,51 @@ def range_words(low: float, high: float, claim: str) -> Sentence:
     ends = [points(abs(end)) for end in sorted((low, high), key=abs)]
     size = ends[0] if ends[0] == ends[1] else " to ".join(ends)
     return Sentence.of(gap_said(high or low, claim), f" by {size} points")
+
+
+# Verdicts: every word with which figures, variables and models are judged.
+# The verdict of a whole audit.
+REPAIR, WATCH, FINE, CANNOT_TELL = "repair", "watch", "fine", "cannot tell"
+
+# Where the interval of a figure lies, and the verdict along a variable.
+ABOVE, MAY_BE, BELOW = "above limit", "may be above", "below limit"
+NO_EVIDENCE, TOO_FEW_ROWS = "no evidence", "too few rows"
+#: The verdicts along a variable, the strongest first.
+VERDICTS = (ABOVE, MAY_BE, BELOW, NO_EVIDENCE, TOO_FEW_ROWS)
+#: Those with evidence of uneven error.
+FINDINGS = (ABOVE, MAY_BE, BELOW)
+#: The verdicts at which a gate fails, by the name of the gate.
+GATES = {"evidence": FINDINGS, "off": (ABOVE,)}
+
+# One figure of a set of probabilities, compared with that of the first set.
+COMPARED = ("baseline", "fixed", "better", "no clear change", "made worse")
+BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE = COMPARED
+#: The verdicts that say that a figure changed.
+CHANGED = (FIXED, BETTER, MADE_WORSE)
+# One variable from an audit to the next, besides BETTER and UNCHANGED.
+WORSE, NEW, GONE = "worse", "new", "gone"
+
+# Each word with a mark, so that words do not differ by colour alone, and its look in colour.
+_LOOKS = (
+    (REPAIR, "✕", "bad"),
+    (WATCH, "◐", "watch"),
+    (FINE, "✓", "ok"),
+    (CANNOT_TELL, "?", "watch"),
+    (ABOVE, "✕", "bad"),
+    (MAY_BE, "◐", "watch"),
+    (BELOW, "✓", "ok"),
+    (NO_EVIDENCE, "○", ""),
+    (TOO_FEW_ROWS, "?", ""),
+    (BASELINE, "–", ""),
+    (FIXED, "✓", "ok"),
+    (BETTER, "↗", "ok"),
+    (UNCHANGED, "○", ""),
+    (MADE_WORSE, "✗", "bad"),
+)
+MARKS = {word: mark for word, mark, _ in _LOOKS}
+LOOKS = {word: look for word, _, look in _LOOKS if look}
+#: The marks of figures in plain text.
+PLAIN_MARKS = {ABOVE: "x", MAY_BE: "~", BELOW: "ok", NO_EVIDENCE: "", TOO_FEW_ROWS: "?"}
 
 
 # Plain-text tables, as results are printed in a terminal or a log.

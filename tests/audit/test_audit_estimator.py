@@ -1,12 +1,11 @@
 """Audits of fitted classifiers: probabilities or margins, and variables that they do not see."""
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pytest
 from scipy.special import expit
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.datasets import load_breast_cancer
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression, Perceptron, RidgeClassifier
 from sklearn.model_selection import cross_val_predict
@@ -14,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.svm import SVC, LinearSVC
 
 import varcal as vc
-from varcal.calibrators.margins import sigmoid_of_margins
+from varcal.calibrators.cross_fitting import sigmoid_of_margins
 from varcal.exceptions import InputError
 
 
@@ -80,29 +79,6 @@ def test_names_never_clash_silently(cancer):
     assert {row.variable for row in found} == {"x0", "x1", "v0", "v1"}
 
 
-def test_identifiers_beside_x_are_left_out_unless_they_are_named(cancer):
-    X, y = cancer
-    model = GaussianNB().fit(X.iloc[:300, :2], y[:300])
-    rows = X.iloc[300:, :2], y[300:]
-    ids = pd.DataFrame({"case_id": np.arange(5000, 5269), "side": np.arange(269) % 2})
-    ids.index = rows[0].index
-    whole = vc.audit_estimator(model, *rows, variables=ids, ladder="none")
-    assert "case_id" not in whole and "side" in whole
-    asked = vc.audit_estimator(model, *rows, variables=ids, include=["case_id"], ladder="none")
-    by_hand = vc.audit_estimator(model, *rows, variables=dict(ids), ladder="none")
-    assert "case_id" in asked and "case_id" in by_hand
-
-
-def test_results_come_in_the_library_of_x(cancer):
-    X, y = cancer
-    X = pl.from_pandas(X[["mean radius", "mean area"]])
-    model = GaussianNB().fit(X[:300], y[:300])
-    found = vc.audit_estimator(
-        model, X[300:], y[300:], variables={"k": np.arange(269) % 2}, ladder="none"
-    )
-    assert isinstance(found["k"].to_frame(), pl.DataFrame)
-
-
 @pytest.mark.parametrize("model", [LinearSVC(), Perceptron(), RidgeClassifier(), SVC()])
 def test_margins_become_probabilities_that_the_note_explains(cancer, model):
     X, y = cancer
@@ -120,21 +96,6 @@ def test_margins_become_probabilities_that_the_note_explains(cancer, model):
     assert np.abs(found_p - by_hand).mean() < 0.02
 
 
-def test_margins_of_three_classes():
-    X, y = load_iris(return_X_y=True)
-    order = np.random.default_rng(0).permutation(150)
-    X, y = X[order], np.array(["a", "b", "c"])[y[order]]
-    model = LinearSVC().fit(X[:60], y[:60])
-    p = sigmoid_of_margins(model.decision_function(X[60:]), y[60:], ["a", "b", "c"])
-    np.testing.assert_allclose(p.sum(axis=1), 1)
-    assert (p.argmax(axis=1) == model.decision_function(X[60:]).argmax(axis=1)).mean() > 0.9
-    pairs = SVC(decision_function_shape="ovo").fit(X[:60], y[:60])
-    four = SVC(decision_function_shape="ovo").fit(X[:60], np.arange(60) % 4)
-    assert pairs.decision_function(X).shape[1] == 3
-    with pytest.raises(InputError, match="model returns 6 margins per row for 4 classes"):
-        vc.audit_estimator(four, X[60:], np.arange(90) % 4)
-
-
 def test_the_sigmoid_recovers_a_known_truth_without_seeing_a_rows_label():
     rng = np.random.default_rng(1)
     margin = rng.normal(0, 500, 6000)  # as large as the margins of a linear model on raw features
@@ -147,14 +108,3 @@ def test_the_sigmoid_recovers_a_known_truth_without_seeing_a_rows_label():
     again = sigmoid_of_margins(margin, flipped, [0, 1], groups=np.arange(6000))[:, 1]
     kept = sigmoid_of_margins(margin, y, [0, 1], groups=np.arange(6000))[:, 1]
     assert again[0] == kept[0] and (again != kept).any()
-
-
-def test_rows_without_a_label_and_weights_of_margins():
-    rng = np.random.default_rng(2)
-    margin = rng.normal(size=400)
-    y = np.array([float(k) for k in rng.random(400) < expit(margin)])
-    y[:7] = np.nan
-    p = sigmoid_of_margins(margin, y, [0, 1], sample_weight=rng.uniform(1, 2, 400))
-    assert p.shape == (400, 2) and np.isfinite(p).all()
-    with pytest.raises(InputError, match="lengths differ: X 400, y 399"):
-        sigmoid_of_margins(margin, y[1:], [0, 1])

@@ -1,15 +1,11 @@
 """Comparisons: figures of scikit-learn, errors of audits, verdicts that are sure and matter."""
 
-import json
-
 import numpy as np
-import pandas as pd
 import pytest
 from sklearn.metrics import accuracy_score, brier_score_loss, log_loss, roc_auc_score
 
 import varcal as vc
 from cases import audits
-from varcal._inference.paired import auc_parts, mean_interval, row_losses
 from varcal.exceptions import InputError
 
 COLUMNS = ["age", "plan", "noise"]
@@ -77,34 +73,6 @@ def test_errors_are_those_of_audits():
             )
 
 
-def test_losses_of_more_classes(rng):
-    p, y = rng.dirichlet([1, 1, 1], 300), rng.integers(0, 3, 300)
-    losses = row_losses(p, y)
-    assert losses["log-loss"].mean() == pytest.approx(log_loss(y, p))
-    assert losses["accuracy"].mean() == pytest.approx(accuracy_score(y, p.argmax(1)))
-    assert losses["Brier"].mean() == pytest.approx(((p - np.eye(3)[y]) ** 2).sum(1).mean())
-    metrics = [row.metric for row in vc.compare(y, {"a": p}, None).rows]
-    assert metrics == ["log-loss", "Brier", "accuracy", "average", "by score"]
-
-
-def test_more_classes_compare_the_target_that_is_most_off(rng):
-    n = 3000
-    v, q = rng.random(n), rng.dirichlet([2, 2, 2], n)
-    y = (rng.random(n)[:, None] > q.cumsum(1)).sum(1)
-    p = np.clip(q + 0.25 * (v - 0.5)[:, None] * np.array([1.0, -1.0, 0.0]), 0.01, None)
-    found = vc.compare(y, {"raw": p / p.sum(1, keepdims=True), "truth": q}, {"v": v})
-    assert found.row("raw", "uneven", "v").target in ("P(y = 0)", "P(y = 1)")
-    assert found.row("truth", "uneven", "v").verdict in ("fixed", "better")
-    assert found.row("raw", "by score").target == found.target == "top class"
-
-
-def test_auc_with_ties_weights_and_one_class(rng):
-    s, h, w = np.round(rng.random(500), 1), rng.random(500) < 0.4, rng.random(500)
-    assert auc_parts(s, h)[0] == pytest.approx(roc_auc_score(h, s))
-    assert auc_parts(s, h, w)[0] == pytest.approx(roc_auc_score(h, s, sample_weight=w))
-    assert np.isnan(auc_parts(s, np.ones(500, bool))[0])
-
-
 @pytest.mark.slow
 def test_intervals_cover_known_truths():
     rng = np.random.default_rng(5)
@@ -125,28 +93,6 @@ def test_intervals_cover_known_truths():
             inside[key] += row.difference_low <= truth[key] <= row.difference_high
     for key, count in inside.items():
         assert count >= 68, key  # 95 % of 80 is 76; 68 is four standard errors below
-
-
-def test_groups_widen_intervals(rng):
-    values, unit = rng.normal(size=40).repeat(25), np.arange(40).repeat(25)
-    _, low, high = mean_interval(values, None, None, 0.95)
-    _, wide_low, wide_high = mean_interval(values, None, unit, 0.95)
-    assert wide_high - wide_low > 4 * (high - low)
-    assert np.isnan(mean_interval(np.ones(1), None, None, 0.95)[1])
-    y, p = rng.random(1000) < 0.5, np.clip(0.5 + values * 0.05, 0, 1)
-    assert vc.compare(y, {"a": p, "b": 1 - p}, {"v": values}, groups=unit).grouped
-
-
-def test_frames_names_and_json(found, world, make_frame):
-    sim, sets, _ = world
-    kept = json.loads(json.dumps(found.to_dict(), allow_nan=False))
-    again = vc.results.Comparison.from_dict(kept)
-    assert again.to_dict() == found.to_dict() and repr(again) == repr(found)
-    assert "P(y = 1): 6,000 rows, compared with raw" in repr(found) and "fixed" in repr(found)
-    data = {"y": sim.y, "p": sim.p, "q": sets["truth"], "v": sim.v}
-    data = make_frame({name: values[:500].tolist() for name, values in data.items()})
-    named = vc.compare("y", {"raw": "p", "mended": "q"}, ["v"], data=data).to_frame()
-    assert isinstance(named, pd.DataFrame if isinstance(data, dict) else type(data))
 
 
 @pytest.mark.parametrize(

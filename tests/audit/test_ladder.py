@@ -7,10 +7,8 @@ import pytest
 from scipy.special import expit, logit
 
 import varcal as vc
-from varcal._audit import ladder as module
 from varcal._audit.ladder import RUNGS, Ladder
-from varcal._input.predictions import Predictions
-from varcal.calibrators import held_out
+from varcal.calibrators import calibrator as held_out
 
 
 def rows(n, truth, seed=0, rate=-0.8):
@@ -75,24 +73,6 @@ def test_what_the_model_says_after_the_repair_follows_from_the_repaired_rows(aud
     assert shifted.places_after[0] == pytest.approx(-audits["shift"].gap, abs=1e-3)
 
 
-def test_a_shift_is_about_the_named_class():
-    y, p, X = rows(3000, WORLDS["shift"])
-    first = vc.audit(y, p, X, ladder="score").ladder
-    other = vc.audit(y, 1 - p, X, pos_label=0, ladder="score").ladder
-    assert other.steps["shift"] == pytest.approx(-first.steps["shift"], abs=1e-6)
-
-
-def test_parts_keep_groups_whole_and_are_not_stratified():
-    y, p, _ = rows(600, WORLDS["as it is"])
-    in_groups = Predictions.of(y, p, groups=np.arange(600) // 10)
-    parts = module._parts(in_groups, 5, np.random.default_rng(0))
-    assert (parts.reshape(60, 10) == parts[::10, None]).all()
-    assert np.bincount(parts).tolist() == [120] * 5
-    halves = [module._parts(Predictions.of(y, p), 2, np.random.default_rng(k)) for k in range(40)]
-    events = [y[half == 1].sum() for half in halves]
-    assert np.std(events) > 0.5 * np.sqrt(600 * y.mean() * (1 - y.mean()) / 4)
-
-
 def test_probabilities_come_from_rows_that_did_not_fit_them(monkeypatch):
     seen, original = [], held_out.calibrate_held_out
 
@@ -120,43 +100,6 @@ def test_the_error_by_score_after_pooling_is_not_biased_to_0():
     assert np.mean([one.by_score.value for one in rungs]) == pytest.approx(np.mean(true), abs=0.005)
     pairs = zip(rungs, true, strict=True)
     assert np.mean([one.by_score.low <= t <= one.by_score.high for one, t in pairs]) >= 0.9
-
-
-def test_the_scale_of_weights_does_not_matter():
-    y, p, X = rows(1500, WORLDS["shift"])
-    figures = []
-    for weight in (1 + y % 2, 1000 * (1 + y % 2)):
-        ladder = vc.audit(y, p, X, sample_weight=weight, ladder="score").ladder
-        figures += [(r.average.high, r.by_score.high, r.log_loss) for r in ladder.rungs]
-    assert np.array(figures[:3]) == pytest.approx(np.array(figures[3:]))
-
-
-def test_more_classes():
-    rng = np.random.default_rng(2)
-    logits = rng.normal(0, 1, (3000, 4))
-    true = logits + np.array([1.0, 0, 0, -0.5])
-    p, q = (np.exp(one) / np.exp(one).sum(1, keepdims=True) for one in (logits, true))
-    y = (rng.random((3000, 1)) > q.cumsum(1)).sum(1)
-    audit = vc.audit(y, p, {"v": rng.random(3000)})
-    assert audit.advice == "shift"
-    text = json.dumps(audit.ladder.to_dict(), allow_nan=False)
-    assert Ladder.from_dict(json.loads(text)).to_dict() == audit.ladder.to_dict()
-
-
-def test_scores_of_0_and_1_and_a_single_variable():
-    y, p, X = rows(2000, WORLDS["as it is"])
-    p = np.select([p < 0.1, p > 0.9], [0.0, 1.0], p)
-    first, _, curve, _ = vc.audit(y, p, {"age": X["age"]}).ladder.rungs
-    assert curve.log_loss < first.log_loss - 0.05
-
-
-@pytest.mark.parametrize(("floor", "least"), [(0.1, 0.1 / 320), (0.0, 0.0)])
-def test_no_repair_says_0_because_of_few_events(monkeypatch, floor, least):
-    monkeypatch.setattr(module, "FLOOR", floor)
-    _, p, _ = rows(400, WORLDS["as it is"])
-    given = Predictions.of((p > np.sort(p)[-6]) * 1, p)  # a curve separates the five events
-    made = module._held_out("score curve", given, np.arange(400) % 5, [], np.random.default_rng(0))
-    assert made.min() == pytest.approx(least, abs=1e-6)
 
 
 def test_obstacles():

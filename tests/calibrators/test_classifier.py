@@ -1,7 +1,5 @@
 """The meta-estimator: scikit-learn's own checks, pipelines, searches, frames, routing."""
 
-import pickle
-
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -9,23 +7,19 @@ import pytest
 import sklearn
 from scipy.special import expit
 from sklearn.base import BaseEstimator, ClassifierMixin, clone
-from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier
-from sklearn.exceptions import UnsetMetadataPassedError
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
+from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from varcal import load
 from varcal.calibrators import (
-    AugmentedCalibrator,
     BetaCalibrator,
     DirichletCalibrator,
-    TreeCalibrator,
     VariableCalibratedClassifier,
     VariableCalibrator,
 )
@@ -61,14 +55,6 @@ def test_a_frozen_estimator_is_calibrated_and_not_touched():
     assert str(fit.describe()).startswith("VariableCalibrator.")
 
 
-def test_a_fitted_model_is_frozen_instead_of_prefit():
-    X, y = people(200)
-    model = LogisticRegression().fit(X, y)
-    refused = VariableCalibratedClassifier(model, variables="age", cv="prefit")
-    with pytest.raises(InputError, match=r"got 'prefit'\nhint: .*FrozenEstimator\(model\)"):
-        refused.fit(X, y)
-
-
 def test_cross_fitting_matches_its_definition():
     X, y = people(400)
     cv = KFold(4, shuffle=True, random_state=0)
@@ -92,21 +78,6 @@ def test_an_ensemble_averages_its_pairs():
     assert fit.predict_proba(X) == pytest.approx(np.mean(parts, axis=0))
 
 
-@pytest.mark.parametrize("variables", ["age", [-2], np.array([0])])
-def test_columns_by_name_or_number(variables):
-    X, y = people(300)
-    fit = VariableCalibratedClassifier(LogisticRegression(), variables=variables, cv=2).fit(X, y)
-    assert fit.calibrator_.schema_.names == ("age",)
-
-
-def test_no_variables_means_all_columns():
-    X, y = people(300)
-    fit = VariableCalibratedClassifier(LogisticRegression(), cv=2).fit(X, y)
-    assert fit.calibrator_.schema_.names == ("age", "x")
-    fit = VariableCalibratedClassifier(LogisticRegression(), cv=2).fit(X.to_numpy(), y)
-    assert fit.calibrator_.schema_.names == ("x0", "x1")
-
-
 def test_a_name_that_an_earlier_step_dropped_gets_a_hint():
     X, y = people(300)
     inner = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
@@ -122,43 +93,6 @@ def test_a_name_that_an_earlier_step_dropped_gets_a_hint():
         clone(inner).set_params(variables=[]).fit(X, y)
     with pytest.raises(InputError, match=r"variables holds 1\.5"):
         clone(inner).set_params(variables=[1.5]).fit(X, y)
-
-
-def test_the_model_may_be_a_whole_pipeline_with_categories():
-    X, y = people(600)
-    X["kind"] = np.where(X["x"] > 0, "a", "b")
-    inner = make_pipeline(
-        make_column_transformer((OneHotEncoder(), ["kind"]), remainder=StandardScaler()),
-        LogisticRegression(),
-    )
-    fit = VariableCalibratedClassifier(inner, variables=["age", "kind"], cv=3).fit(X, y)
-    assert fit.calibrator_.schema_.kinds == ("numeric", "levels")
-    assert np.isfinite(fit.predict_proba(X.head(3))).all()
-
-
-def test_searches_scores_clones_and_pickles():
-    X, y = people(300)
-    ours = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
-    scores = cross_val_score(ours, X, y, scoring="neg_log_loss", cv=3)
-    assert np.isfinite(scores).all()
-    search = GridSearchCV(
-        make_pipeline(StandardScaler().set_output(transform="pandas"), ours),
-        {
-            "variablecalibratedclassifier__calibrator": [
-                TreeCalibrator(max_depth=1),
-                AugmentedCalibrator(),
-            ],
-            "variablecalibratedclassifier__estimator__C": [0.1, 1],
-        },
-        scoring="neg_log_loss",
-        cv=2,
-    ).fit(X, y)
-    assert np.isfinite(search.best_score_)
-    best = search.best_estimator_
-    assert (pickle.loads(pickle.dumps(best)).predict(X) == best.predict(X)).all()
-    assert clone(ours).get_params(deep=False).keys() == ours.get_params(deep=False).keys()
-    nested = clone(ours).set_params(calibrator=TreeCalibrator(), calibrator__max_depth=1)
-    assert nested.calibrator.max_depth == 1
 
 
 def test_a_model_with_margins_alone_is_calibrated():
@@ -190,6 +124,11 @@ def test_missing_features_of_the_estimator_are_reported():
         VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y, sample_weight=np.ones(200))
     with pytest.raises(InputError, match="calibrator must be a calibrator of varcal"):
         VariableCalibratedClassifier(LogisticRegression(), calibrator="beta").fit(X, y)
+    with pytest.raises(InputError, match=r"got 'prefit'\nhint: .*FrozenEstimator\(model\)"):
+        VariableCalibratedClassifier(LogisticRegression(), cv="prefit").fit(X, y)
+    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
+    with pytest.raises(InputError, match="none of the estimator's classes"):
+        VariableCalibratedClassifier(frozen).fit(X, np.where(np.arange(200) == 9, "maybe", y))
     rare = np.where(np.arange(200) < 3, "rare", y)
     with pytest.raises(InputError, match="3 rows of the class 'rare', fewer than the 5 folds"):
         VariableCalibratedClassifier(LogisticRegression(), cv=5).fit(X, rare)
@@ -197,25 +136,6 @@ def test_missing_features_of_the_estimator_are_reported():
     rare = np.where(np.arange(200) < 1, "rare", y)
     with pytest.raises(InputError, match="1 rows of the class 'rare', fewer than the 2 folds"):
         VariableCalibratedClassifier(LogisticRegression()).fit(X, rare)
-
-
-def test_labels_that_a_frozen_model_does_not_know_are_refused():
-    X, y = people(200)
-    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-    with pytest.raises(InputError, match="none of the estimator's classes"):
-        VariableCalibratedClassifier(frozen).fit(X, np.where(np.arange(200) == 9, "maybe", y))
-
-
-def test_calibration_rows_may_lack_a_class_of_a_frozen_model():
-    X, y = people(400)
-    three = np.where(X["x"] > 1, "c", y)
-    frozen = FrozenEstimator(LogisticRegression().fit(X, three))
-    kept = three != "c"
-    fit = VariableCalibratedClassifier(frozen, variables="age")
-    with pytest.warns(VarcalWarning, match="no row of class"):
-        fit.fit(X[kept], three[kept])
-    assert fit.predict_proba(X).shape == (400, 3)
-    assert fit.classes_.tolist() == ["c", "no", "yes"]
 
 
 def test_v_may_be_separate_from_x():
@@ -290,16 +210,6 @@ def test_groups_are_not_split(cv, ensemble):
     assert len(model.pairs_) == len(seen)
 
 
-def test_groups_reach_the_calibrator_of_a_frozen_model():
-    X, y, units = crowd()
-    frozen = FrozenEstimator(LogisticRegression().fit(X, y))
-    model = VariableCalibratedClassifier(frozen, variables="age").fit(X, y, groups=units)
-    alone = VariableCalibrator().fit(frozen.predict_proba(X), y, X[["age"]], groups=units)
-    np.testing.assert_array_equal(
-        model.predict_proba(X), alone.predict_proba(frozen.predict_proba(X), X[["age"]])
-    )
-
-
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")
 def test_groups_that_cannot_be_used_are_refused():
     X, y, units = crowd()
@@ -312,30 +222,6 @@ def test_groups_that_cannot_be_used_are_refused():
         clone(model).set_params(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, groups=units)
     with pytest.raises(InputError, match="y has 1 groups with rows of the class 0, fewer than"):
         model.fit(X, y, groups=np.where(y == 0, "one", units))
-
-
-def test_groups_are_routed():
-    X, y, units = crowd()
-    with sklearn.config_context(enable_metadata_routing=True):
-        inner = GridSearchCV(LogisticRegression(), {"C": [0.1, 1]}, cv=GroupKFold(3))
-        ours = VariableCalibratedClassifier(inner, variables=[1], cv=GroupKFold(4))
-        pipe = make_pipeline(StandardScaler(), ours.set_fit_request(groups=True))
-        routed = pipe.fit(X, y, groups=units).predict_proba(X)
-        refused = make_pipeline(StandardScaler(), clone(ours).set_fit_request(groups=None))
-        with pytest.raises(UnsetMetadataPassedError, match="groups"):
-            refused.fit(X, y, groups=units)
-    assert routed.shape == (480, 2)
-
-
-def test_fit_parameters_reach_the_estimator():
-    X, y = people(300)
-
-    class Noted(LogisticRegression):
-        def fit(self, X, y, sample_weight=None, note=None):
-            assert note is not None and len(note) == len(y)
-            return super().fit(X, y, sample_weight)
-
-    VariableCalibratedClassifier(Noted(), cv=2).fit(X, y, note=np.arange(300))
 
 
 def test_separate_variables_must_fit_the_rows_and_reach_score():
@@ -371,16 +257,6 @@ def test_a_frozen_model_keeps_its_own_order_of_classes():
     assert fit.classes_.tolist() == [1, 0]
     p = fit.predict_proba(texts, variables=v)
     assert abs(p[:, 0].mean() - y.mean()) < 0.02  # the first column is P(y = 1)
-
-
-def test_columns_of_scores_keep_their_names():
-    rng = np.random.default_rng(0)
-    p = rng.uniform(0.1, 0.9, 200)
-    y = np.where(rng.random(200) < p, "yes", "no")
-    frame = pd.DataFrame({"no": 1 - p, "yes": p})
-    fit = BetaCalibrator().fit(frame, y)
-    with pytest.raises(InputError, match="the calibrator was fitted on"):
-        fit.predict_proba(frame[["yes", "no"]])
 
 
 def saved_and_loaded(model, path, estimator):

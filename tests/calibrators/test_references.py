@@ -24,7 +24,6 @@ from varcal.calibrators import (
     ScalingBinningCalibrator,
     ShiftCalibrator,
     TemperatureCalibrator,
-    VectorScalingCalibrator,
 )
 
 
@@ -77,16 +76,6 @@ def test_a_newton_step_from_the_fit_of_beta_goes_nowhere(rng, n, weighted):
     hessian = (features * (w * q * (1 - q))) @ features.T
     step = np.linalg.solve(hessian.astype(float), gradient.astype(float))
     assert np.abs(step).max() < 1e-11
-
-
-def test_beta_equals_a_tight_logistic_regression_on_weighted_rows(cancer):
-    _, _, y, p = cancer
-    weight = np.random.default_rng(1).uniform(0.5, 3, len(y))
-    peer = LogisticRegression(C=2.0, tol=1e-13, max_iter=1000, solver="newton-cholesky")
-    peer.fit(beta_columns(p), y, sample_weight=weight)
-    ours = BetaCalibrator(l2=0.5, nonnegative=False).fit(p, y, sample_weight=weight).maps_[0]
-    assert [ours.a, ours.b] == pytest.approx(peer.coef_[0], abs=1e-8)
-    assert ours.c == pytest.approx(peer.intercept_[0], abs=1e-8)
 
 
 def test_beta_bounds_are_those_of_a_bounded_optimizer():
@@ -152,14 +141,6 @@ def test_shifts_of_many_classes_make_the_means_right():
     assert ours.shift_.sum() == pytest.approx(0, abs=1e-14)
 
 
-def test_platt_on_the_logit_of_a_calibrated_score_changes_nothing():
-    rng = np.random.default_rng(0)
-    p = rng.beta(2, 2, 200_000)
-    ours = PlattCalibrator().fit(p, rng.random(p.size) < p).maps_[0]
-    assert ours.slope == pytest.approx(1, abs=0.03)
-    assert ours.intercept == pytest.approx(0, abs=0.03)
-
-
 @pytest.mark.parametrize("weighted", [False, True])
 def test_isotonic_equals_scikit_learn(cancer, weighted):
     model, X, y, p = cancer
@@ -174,15 +155,6 @@ def test_isotonic_equals_scikit_learn(cancer, weighted):
         assert ours.predict_proba(p) == pytest.approx(whole.predict_proba(X), abs=1e-12)
 
 
-def test_isotonic_of_many_classes_equals_scikit_learn(digits):
-    _, X, y, _ = digits
-    model = GaussianNB().fit(X[::2], y[::2])
-    peer = CalibratedClassifierCV(FrozenEstimator(model), method="isotonic").fit(X, y)
-    p = model.predict_proba(X)
-    ours = IsotonicCalibrator().fit(p, y)
-    assert ours.predict_proba(p) == pytest.approx(peer.predict_proba(X), abs=1e-12)
-
-
 def test_temperature_equals_scikit_learn(digits):
     if "temperature" not in str(CalibratedClassifierCV._parameter_constraints["method"]):
         pytest.skip("scikit-learn has it from 1.8 on")
@@ -193,37 +165,10 @@ def test_temperature_equals_scikit_learn(digits):
     assert (ours.predict(p) == model.predict(X)).all()
 
 
-def test_temperature_is_the_zero_of_the_slope(digits):
-    _, _, y, p = digits
-    sharpness = 1 / TemperatureCalibrator().fit(p, y).temperature_
-    q = np.exp(log_softmax(sharpness * np.log(p), axis=1))
-    slope = ((q - np.eye(10)[y]) * np.log(p)).sum() / len(y)
-    assert abs(slope) < 1e-11
-
-
 def penalized_loss(theta, p, y, weight, penalty, target):
     logits = np.log(p) @ theta[:, :-1].T + theta[:, -1]
     losses = -log_softmax(logits, axis=1)[np.arange(len(y)), y]
     return np.average(losses, weights=weight) + (penalty * (theta - target) ** 2).sum()
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_vector_scaling_equals_a_general_optimizer(digits, weighted):
-    _, _, y, p = digits
-    weight = np.random.default_rng(3).uniform(0.1, 3, len(y)) if weighted else np.ones(len(y))
-
-    def loss(theta):
-        logits = np.log(p) * theta[:10] + theta[10:]
-        losses = -log_softmax(logits, axis=1)[np.arange(len(y)), y]
-        identity = np.repeat([1.0, 0.0], 10)
-        return np.average(losses, weights=weight) + 1e-4 * ((theta - identity) ** 2).sum()
-
-    ours = VectorScalingCalibrator().fit(p, y, sample_weight=weight if weighted else None)
-    theta = np.append(ours.factors_, ours.shifts_)
-    peer = minimize(loss, np.repeat([1.0, 0.0], 10), method="BFGS", options={"gtol": 1e-7})
-    assert loss(theta) <= peer.fun + 1e-12
-    assert theta == pytest.approx(peer.x, abs=2e-3)
-    assert np.abs(numerical_gradient(loss, theta)).max() < 1e-8
 
 
 @pytest.mark.parametrize(

@@ -78,21 +78,6 @@ def test_options_that_exclude_trees(options):
     assert "excludes them" in str(fit.describe())
 
 
-def test_max_shift_limits_trees():
-    p, y, v, _ = world("spikes", 6000, 100)
-    fit = VariableCalibrator(max_shift=0.05).fit(p, y, v)
-    assert fit.model_.trees is not None
-    assert np.abs(fit.predict_proba(p, v)[:, 1] - p).max() <= 0.05 + 1e-12
-
-
-def test_the_order_of_rows_changes_nothing():
-    fit, p, y, v = mixed()
-    turned = np.random.default_rng(0).permutation(len(p))
-    again = VariableCalibrator().fit(p[turned], y[turned], v.iloc[turned])
-    some = slice(0, 500)
-    assert (fit.predict_proba(p[some], v[some]) == again.predict_proba(p[some], v[some])).all()
-
-
 def test_a_weight_of_two_is_the_same_as_two_rows():
     p, y, v, _ = world("spikes", 4000, 100)
     weight = np.where(np.arange(4000) % 3, 1.0, 2.0)
@@ -105,15 +90,6 @@ def test_a_weight_of_two_is_the_same_as_two_rows():
     assert np.abs(q - repeated.predict_proba(new[0], new[2])).max() < 1e-6
 
 
-def test_rows_of_a_group_are_held_out_together():
-    lucky = lucky_days(6000, 100, 0.8)
-    days = lucky.v["month"] * 28 + lucky.v["day"]
-    grouped = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, groups=days)
-    other = lucky_days(20_000, 999, 0.8)
-    raw = log_loss(other.y, other.p)
-    assert log_loss(other.y, grouped.predict_proba(other.p, other.v)[:, 1]) < raw + 0.001
-
-
 def test_later_rows_judge_trees():
     lucky = lucky_days(6000, 100, 0.8)
     days = lucky.v["month"] * 28 + lucky.v["day"]
@@ -121,13 +97,6 @@ def test_later_rows_judge_trees():
     assert fit.model_.trees is None
     p, y, v, _ = world("spikes", 8000, 100)
     assert VariableCalibrator().fit(p, y, v, time=np.arange(8000)).model_.trees is not None
-
-
-def test_intervals_cover_the_truth():
-    p, _, v, truth = world("spikes", 5000, 200)
-    low, high = fitted("spikes").predict_interval(p, v)
-    covered = (low[:, 1] <= truth) & (truth <= high[:, 1])
-    assert covered.mean() > 0.9
 
 
 def test_describe_and_effects_tell_what_trees_do():
@@ -151,22 +120,6 @@ def test_a_saved_file_gives_the_same_answers(tmp_path):
     assert (again.predict_proba(p, v) == fit.predict_proba(p, v)).all()
     assert (tmp_path / "fit.json").stat().st_size < 500_000
     assert str(again.describe()) == str(fit.describe())
-
-
-def test_a_function_of_one_row_gives_the_same_answers():
-    fit, _, _, v = mixed()
-    p, new = np.linspace(0, 1, 60), v.iloc[:60].copy()
-    new.loc[new.index[:5], "kind"] = "unseen"
-    new.loc[new.index[5:9], "kind"] = None
-    new.loc[new.index[9:12], "a"] = np.nan
-    new.loc[new.index[12:14], "b"] = [-1e300, 1e300]
-    score = fit.scorer()
-    rows = [
-        {name: None if pd.isna(value) else value for name, value in row.items()}
-        for row in new.to_dict("records")
-    ]
-    found = [score(float(each), row) for each, row in zip(p, rows, strict=True)]
-    assert np.abs(found - fit.predict_proba(p, new)[:, 1]).max() < 1e-12
 
 
 def test_exports_give_the_same_answers():

@@ -29,6 +29,8 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
+#: How long a page may take over anything, in milliseconds: not a test of speed, but an end.
+LIMIT = 120_000
 skip_without_browser = pytest.mark.skipif(
     bool(MISSING), reason=f"not installed: {', '.join(MISSING)}"
 )
@@ -36,10 +38,20 @@ skip_without_browser = pytest.mark.skipif(
 
 @contextmanager
 def open_browser():
-    """Start Chromium, and end it afterwards."""
-    from playwright.sync_api import sync_playwright
+    """Start Chromium, and end it afterwards, also if a test has failed."""
+    from playwright.sync_api import expect, sync_playwright
 
+    expect.set_options(timeout=LIMIT)
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS)
-        yield chromium
-        chromium.close()
+        chromium = playwright.chromium.launch(executable_path=CHROMIUM, args=FLAGS, timeout=LIMIT)
+        try:
+            yield chromium
+        finally:
+            chromium.close()
+
+
+def new_page(browser, **options):
+    """Open an empty page in a context of its own, whose operations all end within the limit."""
+    context = browser.new_context(**options)
+    context.set_default_timeout(LIMIT)
+    return context.new_page()

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
@@ -49,15 +49,6 @@ def test_verdict_repair_and_next_steps(folder):
     assert "\x1b" not in done.stdout and max(map(len, lines)) <= 80
 
 
-def test_columns_left_out_and_brought_back(folder):
-    given = ["audit", "rows.csv", *COLUMNS, *QUICK, "--json"]
-    assert [name for name, _ in json.loads(run(*given, cwd=folder).stdout)["left_out"]] == ["w"]
-    told = json.loads(run(*given, "--include", "w", cwd=folder).stdout)
-    assert {row["variable"] for row in told["rows"]} == {"age", "noise", "w", "who"}
-    done = run(*given, "--include", "ww", cwd=folder)
-    assert done.stderr.startswith("error: no column 'ww' in 'rows.csv' (--include)\n")
-
-
 def test_ladder_and_protected_columns(folder):
     given = ["audit", "rows.csv", *COLUMNS, "--variables", "age,noise"]
     by_score = run(*given, "--ladder", "score", cwd=folder).stdout
@@ -83,33 +74,6 @@ def test_audit_agrees_with_the_library(folder):
         one.pop("table", None)
         one.pop("score", None)
     assert told == expected | {"gates": [], "passed": True}
-
-
-def test_audit_writes_reports(folder, tmp_path):
-    given = ["audit", folder / "rows.csv", *COLUMNS, *QUICK, "--variables", "age", "-o"]
-    for name, start in {"r.html": "<!doctype html>", "r.md": "#", "r.json": "{"}.items():
-        out = tmp_path / name
-        assert run(*given, out).stdout.endswith(f"→ {out}\n")
-        assert out.read_text(encoding="utf-8").startswith(start)
-    done = run(*given, tmp_path / "r.pdf")
-    assert done.returncode == 2 and "use .html or .md or .json" in done.stderr
-    done = run(*given, tmp_path / "no" / "r.html")
-    assert done.returncode == 2 and "make the folder first" in done.stderr
-
-
-def test_more_than_two_classes_and_their_order(tmp_path):
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), 2000)
-    y = np.array([3, 1, 2])[[rng.choice(3, p=one) for one in p]]
-    table = pa.table({"y": y, "a": p[:, 0], "b": p[:, 1], "c": p[:, 2], "v": rng.random(2000)})
-    parquet.write_table(table, tmp_path / "rows.parquet")
-    given = ["rows.parquet", "--label", "y", "--prob", "a", "--prob", "b", "--prob", "c", *QUICK]
-    done = run("audit", *given, "--classes", "3,1,2", "--json", cwd=tmp_path)
-    targets = json.loads(done.stdout)["targets"]
-    assert [one["label"] for one in targets.values()][-3:] == ["3", "1", "2"]
-    assert all(abs(one["gap"]) < 0.05 for one in targets.values())
-    done = run("audit", *given, "--classes", "x,1,2", cwd=tmp_path)
-    assert done.returncode == 2 and "are not of the type of the label column, int64" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["right", "high", "tilted", "right-few", "high-few"])
@@ -151,23 +115,6 @@ def test_gates_on_single_figures(gate, said, models):
     assert re.search(f"^(PASSED|FAILED)  .*{said}", text, re.M)
     warned = passed and "--limit" not in gate  # the verdict is repair
     assert ("\nWARNING  the verdict is repair" in text) == warned
-
-
-def test_a_gate_needs_more_than_the_value_above_the_limit(models):
-    """Only --strict fails a model whose interval holds the limit."""
-    given = ["audit", models / "tilted.csv", *COLUMNS, *QUICK, "--variables", "age"]
-    told = json.loads(run(*given, "--json").stdout)
-    (target,), (row,) = told["targets"].values(), told["rows"]
-    for gate, low, value in (
-        ("--max-uneven", row["uneven"]["low"], row["uneven"]["debiased"]),
-        ("--max-by-score", target["by_score"]["low"], target["by_score"]["debiased"]),
-        ("--max-average", max(target["gap_low"], -target["gap_high"]), abs(target["gap"])),
-    ):
-        assert 0 < low < value
-        between = f"{50 * (low + value):.6f}%"
-        assert run(*given, gate, between).returncode == 0
-        assert run(*given, gate, between, "--strict").returncode == 1
-        assert run(*given, gate, f"{100 * low - 1e-3:.6f}%").returncode == 1
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from pyarrow import csv, parquet
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
-from varcal.cli._calibrate import REPAIRS, SINGLE, _built
 
 
 def test_calibrate_apply_compare(folder, calibrated):
@@ -38,47 +37,6 @@ def test_calibrate_apply_compare(folder, calibrated):
     assert told["methods"] == ["raw", "tree"]
     done = run("compare", "out.csv", *given, "-o", "page.pdf", cwd=folder)
     assert done.returncode == 2 and ".html" in done.stderr
-
-
-def test_every_calibrator_has_a_method():
-    built = {type(_built(method, 2, ())).__name__ for method in REPAIRS + SINGLE}
-    public = {name for name in vc.calibrators.__all__ if name.endswith("Calibrator")}
-    assert built == public - {"Calibrator"}
-
-
-def test_methods_of_the_ladder(folder, tmp_path):
-    """The three repairs of an audit's ladder, and what they read."""
-    rows = csv.read_csv(folder / "cal.csv")
-    p, y = rows.select(["p"]), rows["y"]
-    given = ["calibrate", folder / "cal.csv", *COLUMNS, "-o", tmp_path / "cal.json", "--method"]
-    for method, peer in (
-        ("shift", vc.calibrators.ShiftCalibrator()),
-        ("score-curve", vc.BetaCalibrator()),
-    ):
-        done = run(*given, method, "--weight", "w")
-        assert done.returncode == 0 and not done.stderr
-        saved = vc.load(tmp_path / "cal.json")
-        assert type(saved) is type(peer) and saved.score_names_ == ("p",)
-        wanted = peer.fit(p, y, sample_weight=rows["w"]).predict_proba(p)
-        np.testing.assert_array_equal(saved.predict_proba(p), wanted)
-    done = run(*given, "shift", "--variables", "age")
-    assert done.stderr == "warning: --method shift reads only the score, and not --variables\n"
-
-
-def test_the_score_curve_of_many_classes(tmp_path):
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet(np.ones(3), 300)
-    columns = {"y": rng.integers(0, 3, 300), **{f"p{k}": p[:, k] for k in range(3)}}
-    parquet.write_table(pa.table(columns), tmp_path / "rows.parquet")
-    probs = [text for k in range(3) for text in ("--prob", f"p{k}")]
-    given = ["--method", "score-curve", "--param", "l2=0.5", "--param", "toward=zero"]
-    done = run(
-        "calibrate", "rows.parquet", "--label", "y", *probs, *given, "-o", "cal.json", cwd=tmp_path
-    )
-    assert done.returncode == 0, done.stderr
-    saved = vc.load(tmp_path / "cal.json")
-    assert isinstance(saved, vc.calibrators.DirichletCalibrator)
-    assert (saved.l2, saved.toward) == (0.5, "zero")
 
 
 def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
@@ -138,46 +96,6 @@ def test_calibrate_refuses(given, said, folder):
     done = run("calibrate", "cal.csv", *COLUMNS, *given, "-o", "never.json", cwd=folder)
     assert done.returncode == 2 and said in done.stderr and not done.stderr.startswith("note")
     assert not (folder / "never.json").exists()
-
-
-def test_groups_time_and_blocks_are_those_of_the_library(folder, tmp_path):
-    rows, out = csv.read_csv(folder / "cal.csv"), tmp_path / "cal.json"
-    p, y, X = rows.select(["p"]), rows["y"], rows.select(["age"])
-    given = ["calibrate", folder / "cal.csv", *COLUMNS, "--variables", "age", "-o", out]
-    for options, settings in (
-        (["--group", "who"], {"groups": rows["who"]}),
-        (["--time", "noise"], {"time": rows["noise"]}),
-        (["--blocks", "who"], {"blocks": rows["who"]}),
-        (["--same-blocks"], {"blocks": False}),
-    ):
-        done = run(*given, *options)
-        assert done.returncode == 0 and not done.stderr
-        saved, ours = vc.load(out), vc.VariableCalibrator().fit(p, y, X, **settings)
-        assert saved.judged_ == ours.judged_
-        np.testing.assert_array_equal(saved.predict_proba(p, X), ours.predict_proba(p, X))
-
-
-def test_unlabelled_rows(tmp_path):
-    rows = [f"{'' if k % 5 == 0 else k % 2},{(k % 10) / 10},{k % 7}" for k in range(500)]
-    (tmp_path / "rows.csv").write_text("y,p,v\n" + "\n".join(rows))
-    given = ["calibrate", "rows.csv", *COLUMNS, "--variables", "v", "-o", "cal.json"]
-    assert run(*given, cwd=tmp_path).stderr == (
-        "error: the label column 'y' has no label: None at row 0 (100 such rows)\n"
-        "hint: fill it in, or drop such rows with --drop-unlabelled\n"
-    )
-    assert "fitted on 400 rows" in run(*given, "--drop-unlabelled", cwd=tmp_path).stdout
-    done = run("audit", "rows.csv", *COLUMNS, "--drop-unlabelled", cwd=tmp_path)
-    assert "100 rows without an outcome" in done.stdout
-
-
-def test_apply_to_standard_input(folder, calibrated, tmp_path):
-    out = tmp_path / "o.jsonl"
-    given = ["apply", "cal.json", "-", "--format", "csv", "-o", out]
-    done = run(*given, cwd=folder, given="p,age\n0.5,40\n0.5,70\n", TMPDIR=str(tmp_path))
-    assert done.returncode == 0 and len(out.read_text().splitlines()) == 2
-    done = run(*given, cwd=folder, given="p,agee\n0.5,40\n", TMPDIR=str(tmp_path))
-    assert done.stderr == "error: no column 'age' in standard input\nhint: did you mean 'agee'?\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["o.jsonl"]
 
 
 def test_outputs_never_replace_their_inputs(folder, calibrated, tmp_path):

@@ -39,13 +39,6 @@ def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
         assert part in text
 
 
-def test_other_databases_are_only_parsed(saved, tmp_path):
-    pytest.importorskip("sqlglot", reason="sqlglot is not installed")
-    path = tmp_path / "cal.sql"
-    done = run(saved, "--to", "sql", "--dialect", "snowflake", "-o", path, "--check")
-    assert done.exit_code == 0 and "only parsed, not run" in done.output
-
-
 def test_onnx_is_run(saved, tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.onnx", "--check")
@@ -56,12 +49,3 @@ def test_onnx_is_run(saved, tmp_path):
 def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
     done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
     assert done.exit_code != 0 and not (tmp_path / "cal.sql").exists()
-
-
-@pytest.mark.parametrize(
-    "option", [("--dialect", "duckdb"), ("--table", "t"), ("--prob", "p"), ("--column", "q")]
-)
-def test_options_of_queries_are_refused_elsewhere(option, saved, tmp_path):
-    done = run(saved, "--to", "python", "-o", tmp_path / "cal.py", *option)
-    assert done.exit_code != 0 and f"{option[0]} is for queries" in done.output
-    assert not (tmp_path / "cal.py").exists()

@@ -4,7 +4,7 @@ import json
 
 import pyarrow as pa
 import pytest
-from pyarrow import csv, parquet
+from pyarrow import csv
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
@@ -89,63 +89,6 @@ def test_sums_of_workers_are_one_batch(folder):
     assert done.returncode == 0 and "(4,500 rows)" in done.stdout
     done = run("monitor", "update", "state.json", "worker-*.json", "--id", "2", cwd=folder)
     assert "(7,500 rows)" in done.stdout
-
-
-def test_settings_of_a_monitor(folder):
-    start(folder, "--limit", "3%", "--arl", "5000", "--event", "positive", "--exclude", "job")
-    monitor = vc.load(folder / "state.json")
-    assert (monitor.limit, monitor.arl, monitor.alpha) == (0.03, 5000, None)
-    assert monitor._cells.variables == ("age",)
-    assert {cell.claim for cell in monitor._cells.cells} == {"probability"}
-    again = run("monitor", "init", "state.json", "first.csv", *COLUMNS, cwd=folder)
-    assert again.returncode == 2 and "holds another monitor" in again.stderr
-    both = ["--alpha", "0.01", "--arl", "50"]
-    wrong = run("monitor", "init", "new.json", "first.csv", *COLUMNS, *both, cwd=folder)
-    assert wrong.returncode == 2 and "--alpha and arl are both given" in wrong.stderr
-    done = run("monitor", "init", "ref.json", "first.csv", *COLUMNS, "--reference", cwd=folder)
-    assert done.returncode == 0 and "limits come from a reference" in done.stderr
-    assert vc.load(folder / "ref.json").has_reference
-
-
-def test_a_report_never_replaces_the_state_or_the_batch(folder):
-    start(folder)
-    before = (folder / "state.json").read_bytes()
-    for command in (["report", "state.json"], ["update", "state.json", "2026-11-01.csv"]):
-        done = run("monitor", *command, "-o", "state.json", cwd=folder)
-        assert done.returncode == 2 and "'state.json' is an input file" in done.stderr
-    monitor = vc.load(folder / "state.json")
-    vc.collect(make_rows(500), monitor.bins).save(folder / "sums-1.json")
-    given = ["sums-*.json", "--id", "1", "-o", "sums-1.json"]
-    done = run("monitor", "update", "state.json", *given, cwd=folder)
-    assert done.returncode == 2 and "'sums-1.json' is an input file" in done.stderr
-    assert (folder / "state.json").read_bytes() == before
-
-
-def test_a_batch_whose_report_cannot_be_written_is_not_counted(folder):
-    start(folder)
-    before = (folder / "state.json").read_bytes()
-    (folder / "page.html").mkdir()
-    done = update(folder, 4, "-o", "page.html")
-    assert done.returncode == 2 and "it is a folder" in done.stderr
-    assert (folder / "state.json").read_bytes() == before
-    assert update(folder, 4).returncode == 4
-
-
-def test_rows_are_told_from_sums_and_a_file_names_its_batch(folder):
-    start(folder)
-    rows = csv.read_csv(folder / "2026-11-01.csv")
-    parquet.write_table(rows, folder / "day.1.parquet")
-    done = run("monitor", "update", "state.json", "day.1.parquet", cwd=folder)
-    assert done.stdout.startswith("day.1: No alarm after 1 batch (1,500 rows)"), done.stderr
-    (folder / "day.2.json").write_text("\n".join(map(json.dumps, rows.slice(0, 200).to_pylist())))
-    done = run("monitor", "update", "state.json", "day.2.json", "--format", "jsonl", cwd=folder)
-    assert done.stdout.startswith("day.2: No alarm after 2 batches (1,700 rows)"), done.stderr
-
-
-def test_a_state_that_does_not_exist_is_said_to_be_missing(folder):
-    done = run("monitor", "update", "state.json", "2026-11-01.csv", cwd=folder)
-    assert done.returncode == 2 and "No such file" in done.stderr
-    assert not (folder / ".state.json.lock").exists()
 
 
 def test_a_hint_says_which_options_are_those_of_init(folder):

@@ -6,7 +6,6 @@ encodings start another one.
 
 import gzip
 import os
-import pickle
 import pty
 import re
 import shlex
@@ -23,9 +22,8 @@ import pytest
 import varcal as vc
 from cases.command_line import COLUMNS, run
 from cases.unmeasured import unmeasured
-from torture.interrupts import AT_IMPORT, SAID
+from torture.interrupts import SAID
 from varcal.cli import main
-from varcal.cli._program import option_text
 from varcal.exceptions import InputError, VarcalWarning
 
 ROOT = Path(__file__).parents[2]
@@ -64,20 +62,6 @@ def test_every_help_fits_and_has_examples_that_exist(path):
         known = {option for one in command.params for option in one.opts}
         used = re.findall(r"(?<=\s)-{1,2}[a-z][\w-]*", re.sub(r"\s{4,}[a-z ]+$", "", rest))
         assert set(used) <= known, called
-
-
-def test_results_fit_in_80_columns(folder, calibrated):
-    sets = [text for k in range(9) for text in ("--prob", f"the_set_{k}=p")]
-    compared = run("compare", "rows.csv", "--label", "y", *sets, "--variables", "age", cwd=folder)
-    assert compared.stdout.count("uneven along age") == 2  # the sets need two blocks
-    for done in (*calibrated, compared):
-        assert max(map(len, done.stdout.splitlines())) <= 80
-
-
-def test_completion_is_offered():
-    assert "_varcal_completion" in run(_VARCAL_COMPLETE="bash_source").stdout
-    words = {"_VARCAL_COMPLETE": "bash_complete", "COMP_CWORD": "3"}
-    assert "temperature" in run(COMP_WORDS="varcal calibrate --method te", **words).stdout
 
 
 # ------------------------------------------------------------------ wrong arguments and files
@@ -167,17 +151,6 @@ def test_every_form_of_an_option_counts_and_lists_and_flags_may_be_repeated(fold
 
 
 # ------------------------------------------------------------------ the names of options in errors
-
-
-def test_an_error_keeps_its_argument_and_settings():
-    error = InputError("y has no label", "pass {unlabelled}", "y", {"unlabelled": "drop"})
-    assert str(error) == 'y has no label\nhint: pass unlabelled="drop"'
-    for one in (pickle.loads(pickle.dumps(error)), error.reworded(error.message)):
-        assert (str(one), one.argument, one.settings) == (str(error), "y", {"unlabelled": "drop"})
-        assert one.spelled({"y": "--label"}, option_text) == (
-            "--label has no label",
-            "pass --drop-unlabelled",
-        )
 
 
 @pytest.mark.parametrize(
@@ -273,21 +246,6 @@ def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
 
 
-# Before the program is loaded, and in a command.
-@pytest.mark.parametrize("n", [12, 400])
-def test_interrupted_while_modules_are_imported(n, folder, tmp_path):
-    given = ["audit", folder / "rows.csv", *COLUMNS, "-o", tmp_path / "report.html"]
-    done = subprocess.run(
-        [sys.executable, "-c", AT_IMPORT, str(n), *map(str, given)],
-        env=unmeasured(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert (done.returncode, done.stderr.strip()) == (130, SAID)
-    assert not list(tmp_path.iterdir())
-
-
 def test_a_closed_pipe_ends_the_program_silently(folder):
     command = [*COMMAND, "audit", "rows.csv", *COLUMNS, "--ladder", "none"]
     process = subprocess.Popen(
@@ -323,21 +281,6 @@ def test_colour_only_for_terminals_that_want_it(folder):
     gate = [*audit_of("rows.csv"), "--ladder", "none", "--gate"]
     assert "\x1b[31m" in in_terminal(gate, folder)
     assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
-
-
-def test_progress_on_a_terminal(folder, calibrated, tmp_path):
-    out = str(tmp_path / "o.csv")
-    shown = in_terminal(["apply", "cal.json", "test.csv", "-o", out], folder, TERM="xterm")
-    assert "Applying" in shown and "added p_calibrated to 3,000 rows" in shown
-    given = ["calibrate", "cal.csv", *COLUMNS, "--variables", "age", "-o", str(tmp_path / "c.json")]
-    shown = in_terminal(given, folder, TERM="xterm")
-    assert "Fitting VariableCalibrator on 3,000 rows" in shown and "fitted on 3,000" in shown
-
-
-def test_messages_are_broken_between_words_on_a_terminal(folder):
-    lines = in_terminal(["audit", "rows.csv", "--label", "y", "--prob", "age"], folder).splitlines()
-    assert lines[0].startswith("error: ") and max(map(len, lines)) <= 80
-    assert [line[:6] for line in lines if not line.startswith(" ")] == ["error:", "hint: "]
 
 
 # ------------------------------------------------------------------ the guide

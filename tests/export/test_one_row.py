@@ -94,9 +94,9 @@ def test_variables_of_another_kind_are_refused():
     with pytest.raises(InputError, match="no column"):
         score(0.4, {AGE: 3})
     for number in (1714521600, 1714521600.0):
-        with pytest.raises(InputError, match="'day' must be a date"):
+        with pytest.raises(InputError, match=r"'day' holds numbers, but .* on dates"):
             score(0.4, one_date(number))
-    with pytest.raises(InputError, match="v holds 3 where the calibrator was fitted on categories"):
+    with pytest.raises(InputError, match=r"holds numbers, but .* on categories"):
         score(0.4, one_date(None) | {SEX: 3})
     _, plain = both(small())
     with pytest.raises(ValueError, match="must be a number; got "):

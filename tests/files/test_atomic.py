@@ -5,13 +5,16 @@ import signal
 import stat
 import subprocess
 import sys
-import time
 
+import numpy as np
 import pytest
 
-from varcal._files import atomic
-from varcal._files.atomic import refuse_input, same_file, whole_file, write_whole
+import varcal as vc
+from varcal._files.atomic import whole_file
 from varcal.exceptions import InputError
+
+P = np.linspace(0.1, 0.9, 40)
+FITTED = vc.calibrators.PlattCalibrator().fit(P, np.arange(40) % 2)
 
 
 def mode_of(path):
@@ -21,79 +24,68 @@ def mode_of(path):
 def test_new_files_have_the_permissions_that_the_umask_allows(tmp_path):
     before = os.umask(0o027)
     try:
-        write_whole(tmp_path / "new.txt", "text")
+        FITTED.save(tmp_path / "new.json")
     finally:
         os.umask(before)
-    assert mode_of(tmp_path / "new.txt") == 0o640
+    assert mode_of(tmp_path / "new.json") == 0o640
 
 
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664, 0o666])
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
 def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
     path = tmp_path / "secret.txt"
     path.write_text("old")
     path.chmod(mode)
-    seen = []
     with whole_file(path) as file:
         file.write_text("new")
-        seen.append(stat.S_IMODE(os.stat(file).st_mode))
+        assert not mode_of(file) & ~mode  # at no time can more people read it
     assert path.read_text() == "new" and mode_of(path) == mode
-    assert not seen[0] & ~mode  # at no time can more people read it
 
 
 def test_an_error_leaves_the_file_and_nothing_else(tmp_path):
-    path = tmp_path / "kept.txt"
+    path = tmp_path / "kept.csv"
     path.write_text("old")
-
-    def fail_halfway():
-        with whole_file(path) as file:
-            file.write_text("half")
-            1 / 0  # noqa: B018
-
-    with pytest.raises(ZeroDivisionError):
-        fail_halfway()
-    assert path.read_text() == "old" and os.listdir(tmp_path) == ["kept.txt"]
+    rows = tmp_path / "rows.csv"
+    rows.write_text("p\n" + "0.5\n" * 999_999 + "2.5\n")
+    with pytest.raises(InputError, match=r"p is outside \[0, 1\]: 2.5 at row 999999"):
+        vc.apply(FITTED, rows, path, p="p")
+    rows.unlink()
+    assert path.read_text() == "old" and os.listdir(tmp_path) == ["kept.csv"]
 
 
-@pytest.mark.parametrize("name", ["n" * 255, "é" * 127, "日" * 85])
+@pytest.mark.parametrize("name", ["n" * 250, "é" * 125, "日" * 83])
 def test_the_longest_names_can_be_written(name, tmp_path):
-    write_whole(tmp_path / name, "text")
-    assert (tmp_path / name).read_text() == "text" and len(os.listdir(tmp_path)) == 1
+    FITTED.save(tmp_path / f"{name}.json")
+    assert os.listdir(tmp_path) == [f"{name}.json"]
 
 
 def test_links_stay_links(tmp_path):
     (tmp_path / "real").mkdir()
-    target, link = tmp_path / "real" / "file.txt", tmp_path / "link.txt"
+    target, link = tmp_path / "real" / "file.json", tmp_path / "link.json"
     link.symlink_to(target)
-    for text in ("made through the link", "replaced through the link"):
-        write_whole(link, text)
-        assert link.is_symlink() and target.read_text() == text
-    assert os.listdir(tmp_path / "real") == ["file.txt"]
+    for _ in ("made through the link", "replaced through the link"):
+        FITTED.save(link)
+        assert link.is_symlink() and target.is_file() and vc.load(link)
+    assert os.listdir(tmp_path / "real") == ["file.json"]
 
 
-def test_what_cannot_be_replaced_is_refused(tmp_path):
-    (tmp_path / "folder").mkdir()
-    (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    os.mkfifo(tmp_path / "pipe")
+def test_what_cannot_be_replaced_is_refused(tmp_path, monkeypatch):
+    (tmp_path / "folder.json").mkdir()
+    (tmp_path / "loop.json").symlink_to(tmp_path / "loop.json")
+    os.mkfifo(tmp_path / "pipe.json")
     for name, problem in {
-        "folder": "it is a folder",
-        "pipe": "it is not a regular file",
-        "loop": "it is not a regular file",
-        "no/such": "No such file or directory",
-        "n" * 256: "File name too long",
+        "folder.json": "it is a folder",
+        "pipe.json": "it is not a regular file",
+        "loop.json": "it is not a regular file",
+        "no/such.json": "No such file or directory",
+        "n" * 251 + ".json": "File name too long",
     }.items():
-        with pytest.raises(InputError, match=f"cannot write .*: {problem}"):
-            write_whole(tmp_path / name, "text")
-    for path in (None, 3, "a\0b", b"bytes"):
-        with pytest.raises(InputError, match=r"path is .*, which cannot be the name of a file"):
-            write_whole(path, "text")
-
-
-def test_protected_files_are_refused(tmp_path, monkeypatch):
-    path = tmp_path / "protected.txt"
+        with pytest.raises(InputError, match=problem):
+            FITTED.save(tmp_path / name)
+    path = tmp_path / "protected.json"
     path.write_text("old")
     monkeypatch.setattr(os, "access", lambda path, mode: mode != os.W_OK)
-    with pytest.raises(InputError, match="it is protected against writing"):
-        write_whole(path, "new")
+    with pytest.raises(InputError, match=r"cannot write .*: it is protected against writing"):
+        FITTED.save(path)
     assert path.read_text() == "old"
 
 
@@ -101,9 +93,8 @@ def test_file_and_folder_reach_the_disk(tmp_path, monkeypatch):
     synced = []
     real = os.fsync
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)) or real(handle))
-    write_whole(tmp_path / "file.txt", "text")
-    assert stat.S_ISREG(synced[0].st_mode) and stat.S_ISDIR(synced[-1].st_mode)
-    assert synced[-1].st_ino == tmp_path.stat().st_ino
+    FITTED.save(tmp_path / "file.json")
+    assert stat.S_ISREG(synced[0].st_mode) and synced[-1].st_ino == tmp_path.stat().st_ino
 
 
 HOLD = """
@@ -118,54 +109,38 @@ with whole_file(sys.argv[1]) as file:
 
 def holding(path):
     """Start a process that is writing a file until its input ends."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD, str(path)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], **pipes)
     assert process.stdout.readline() == "writing\n"
     return process
 
 
 def test_the_next_write_removes_what_a_killed_process_left_and_nothing_else(tmp_path):
-    path = tmp_path / "file.txt"
+    path = tmp_path / "file.json"
     path.write_text("old")
-    killed, working, other = holding(path), holding(path), holding(tmp_path / "other.txt")
+    killed, working, other = holding(path), holding(path), holding(tmp_path / "other.json")
     for one in (killed, other):
         one.send_signal(signal.SIGKILL)
         one.communicate()
     assert path.read_text() == "old" and len(os.listdir(tmp_path)) == 4
-    write_whole(path, "new")
+    FITTED.save(path)
     # The file of the process that still writes takes its place; it wins as the last one.
-    assert path.read_text() == "new" and len(os.listdir(tmp_path)) == 3
+    assert vc.load(path) and len(os.listdir(tmp_path)) == 3
     working.communicate()
     assert working.returncode == 0 and path.read_text() == "half"
-    write_whole(tmp_path / "other.txt", "text")
-    assert sorted(os.listdir(tmp_path)) == ["file.txt", "other.txt"]
+    FITTED.save(tmp_path / "other.json")
+    assert sorted(os.listdir(tmp_path)) == ["file.json", "other.json"]
 
 
-def test_a_temporary_file_that_nobody_writes_to_for_a_day_is_removed(tmp_path):
-    path = tmp_path / "file.txt"
-    fresh, old = (
-        tmp_path / f"{atomic._prefix(path)}{os.getpid()}-0000000{k}.tmp" for k in range(2)
-    )
-    for one in (fresh, old):
-        one.write_text("of a process that runs")
-    os.utime(old, (time.time() - 2 * atomic.MAX_AGE,) * 2)
-    write_whole(path, "text")
-    assert sorted(os.listdir(tmp_path)) == sorted([fresh.name, "file.txt"])
-
-
-def test_the_same_file_under_other_names(tmp_path):
-    path = tmp_path / "file.txt"
-    path.write_text("text")
-    (tmp_path / "link.txt").symlink_to(path)
-    os.link(path, tmp_path / "hard.txt")
-    (tmp_path / "folder").mkdir()
-    for other in ("file.txt", "link.txt", "hard.txt", "folder/../file.txt", "./file.txt"):
-        assert same_file(path, f"{tmp_path}/{other}")
+def test_inputs_are_not_replaced_under_any_of_their_names(tmp_path):
+    path = tmp_path / "file.csv"
+    path.write_text("p\n0.5\n")
+    (tmp_path / "link.csv").symlink_to(path)
+    os.link(path, tmp_path / "hard.csv")
+    (tmp_path / "second.csv").write_text("p\n0.5\n")
+    for other in ("file.csv", "link.csv", "hard.csv", "./file.csv"):
         with pytest.raises(InputError, match=r"is an input file\nhint: write to another file"):
-            refuse_input(f"{tmp_path}/{other}", "an input file", "no/such", path)
-    assert not same_file(path, tmp_path / "folder") and not same_file(path, "a\0b")
-    refuse_input(tmp_path / "new.txt", "an input file", path)
+            vc.apply(FITTED, [tmp_path / "second.csv", path], f"{tmp_path}/{other}", p="p")
+    assert vc.apply(FITTED, path, tmp_path / "new.csv", p="p").n_rows == 1
+    with pytest.raises(InputError, match="which cannot be the name of a file"):
+        FITTED.to_python().save("a\0b.py")

@@ -8,12 +8,9 @@ import re
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files.read_rows import MAX_DEPTH, checked_lines
 from varcal.exceptions import InputError
 
 DEEP_LIST = b'{"y": 1, "p": 0.5, "x": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
@@ -30,25 +27,21 @@ CRASHES = {
 
 
 @pytest.mark.parametrize("name", CRASHES)
-@pytest.mark.parametrize("how", ["plain", "gz", "stdin", "apply", "data"])
-def test_lines_that_crash_pyarrow_are_refused(name, how, tmp_path):
+@pytest.mark.parametrize("how", ["gz", "stdin", "apply", "data"])
+def test_lines_that_crash_pyarrow_are_refused(name, how, tmp_path, applied):
     content, message = CRASHES[name]
-    path = tmp_path / ("rows.jsonl.gz" if how == "gz" else "rows.jsonl")
-    path.write_bytes(gzip.compress(content) if how == "gz" else content)
+    path = tmp_path / "rows.jsonl.gz"
+    path.write_bytes(gzip.compress(content))
     if how == "data":
         with pytest.raises(InputError, match=message):
             vc.vece("y", "p", "x", data=str(path))
     elif how == "apply":
-        sim = vc.datasets.make_gap(100)
-        fitted = vc.BetaCalibrator().fit(sim.p, sim.y)
         with pytest.raises(InputError, match=message):
-            vc.apply(fitted, path, tmp_path / "out.csv", p="p")
-        assert not (tmp_path / "out.csv").exists()
+            applied(content)
+        assert not (tmp_path / "out.jsonl").exists()
     else:
-        source = "-" if how == "stdin" else path
-        done = run(
-            *("audit", source, "--format", "jsonl", "--label", "y", "--prob", "p"), given=content
-        )
+        columns = ("--format", "jsonl", "--label", "y", "--prob", "p")
+        done = run("audit", "-" if how == "stdin" else path, *columns, given=content)
         assert done.returncode == 2 and "Traceback" not in done.stderr
         assert re.search(message, done.stderr)
 
@@ -89,9 +82,13 @@ def test_depth_is_allowed_up_to_the_limit(applied):
     def nested(depth):
         return b'{"p": 0.5, "a":' + b"[" * (depth - 1) + b"]" * (depth - 1) + b"}\n"
 
-    assert applied(nested(MAX_DEPTH) * 2) == 2
+    assert applied(nested(100) * 2) == 2
     with pytest.raises(InputError, match="nested more than"):
-        applied(nested(MAX_DEPTH + 1))
+        applied(nested(101))
+    # Brackets in texts do not count, nor do many of them side by side.
+    texts = {"p": 0.5, "text": '\\"[{' * 200, "tags": ["}]\\"] * 200, "äöü[": "\\"}
+    for ascii_only in (True, False):
+        assert applied(json.dumps(texts, ensure_ascii=ascii_only).encode()) == 1
 
 
 def test_a_line_without_end_is_not_collected_forever(tmp_path, monkeypatch):
@@ -100,23 +97,6 @@ def test_a_line_without_end_is_not_collected_forever(tmp_path, monkeypatch):
     path.write_bytes(b'{"a": 1}\n{"a": "' + b"x" * (1 << 23) + b'"}\n')
     with pytest.raises(InputError, match=r"line 2 of .* is longer than 2 MB"):
         vc.vece("y", "p", "x", data=str(path))
-
-
-VALUES = st.recursive(
-    st.none() | st.booleans() | st.integers(-9, 9) | st.text('{}[]"\\\n ä', max_size=6),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=3), inner),
-    max_leaves=12,
-)
-
-
-@settings(max_examples=40)
-@given(st.lists(st.dictionaries(st.text('a{"\\', max_size=4), VALUES, max_size=4), max_size=4))
-def test_every_object_that_json_writes_is_let_in(rows):
-    for ascii_only in (True, False):
-        lines = [json.dumps(row, ensure_ascii=ascii_only) for row in rows]
-        assert len(checked_lines("\n".join(lines).encode(), 1, "'x'")) == len(rows)
-    many = json.dumps({"tags": ["[{", {"a": "}]"}] * MAX_DEPTH, "texts": rows})
-    checked_lines(many.encode(), 1, "'x'")
 
 
 def forged(table, old, new):

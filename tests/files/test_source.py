@@ -10,7 +10,6 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.command_line import run
-from varcal._files.source import sources_of
 from varcal.exceptions import InputError
 
 N = 600
@@ -29,26 +28,27 @@ def write(rows, path):
     return path
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tree():
     rows = make_rows(seed=9)
     return vc.TreeCalibrator().fit(rows.select(["p"]), rows["y"], {"v": rows["v"]})
 
 
-@pytest.fixture
-def in_batches(monkeypatch):
-    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+@pytest.fixture(params=["at once", "in batches"])
+def either_way(request, monkeypatch):
+    if request.param == "in batches":
+        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
 
 
 def audited(*files):
-    """Return the exit code and the output of an audit of files that count as large."""
+    """Return the exit code and the output of an audit."""
     done = run("audit", *files, "--label", "y", "--prob", "p")
     return done.returncode, done.stderr
 
 
 @pytest.fixture
 def large(monkeypatch):
-    monkeypatch.setattr("varcal.cli._input_files.LARGE", -1)
+    monkeypatch.setattr("varcal.cli._options.LARGE", -1)
     return audited
 
 
@@ -56,11 +56,9 @@ def replaced(rows, name, column):
     return rows.set_column(rows.column_names.index(name), name, column)
 
 
-@pytest.mark.parametrize("few", [True, False])
+@pytest.mark.usefixtures("either_way")
 @pytest.mark.parametrize("folder", [True, False])
-def test_different_types_keep_all_values(tmp_path, monkeypatch, few, folder):
-    if not few:
-        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+def test_different_types_keep_all_values(tmp_path, folder):
     rows = make_rows()
     ends = replaced(rows, "p", pa.array(np.round(rows["p"].to_numpy()).astype(int)))
     write(replaced(ends, "v", pa.nulls(N)), tmp_path / "day=1" / "a.parquet")
@@ -75,7 +73,7 @@ def test_different_types_keep_all_values(tmp_path, monkeypatch, few, folder):
     assert [n for n in days.columns["n"] if n] == [N, N]
 
 
-def test_types_without_a_common_one(tmp_path):
+def test_types_and_names_of_columns(tmp_path):
     write(make_rows(k=np.arange(N)), tmp_path / "a.parquet")
     write(make_rows(k=np.arange(N).astype(str)), tmp_path / "b.parquet")
     with pytest.raises(InputError, match=r"'k' has type string in .*b\.parquet', but int64"):
@@ -83,9 +81,7 @@ def test_types_without_a_common_one(tmp_path):
     coded = make_rows(k=pa.array(np.arange(N).astype(str)).dictionary_encode())
     write(coded, tmp_path / "a.parquet")
     assert vc.bin_table("y", "p", "k", data=tmp_path).columns["n"] == [2 * N]
-
-
-def test_columns_in_another_order_that_differ_by_case(tmp_path):
+    # In another order, and with names that differ by case.
     rows = make_rows(Age=np.zeros(N), age=np.ones(N))
     write(rows, tmp_path / "a.parquet")
     write(rows.select(["y", "p", "v", "age", "Age"]), tmp_path / "b.parquet")
@@ -93,14 +89,7 @@ def test_columns_in_another_order_that_differ_by_case(tmp_path):
     assert (found.columns["low"], found.columns["n"]) == ([1.0], [2 * N])
 
 
-def test_folders_that_clash_with_columns(tmp_path):
-    for name, folder in (("case", "V=1"), ("same", "v=1"), ("twice", "day=1/Day=2")):
-        write(make_rows(), tmp_path / name / folder / "a.parquet")
-        with pytest.raises(InputError, match=r"adds a column .* already"):
-            vc.bin_table("y", "p", "v", data=tmp_path / name)
-
-
-@pytest.mark.usefixtures("in_batches")
+@pytest.mark.usefixtures("either_way")
 def test_partitions_at_any_depth_and_of_all_files_or_none(tmp_path, tree):
     for day in (1, 2):
         write(make_rows(seed=day), tmp_path / "in" / f"day={day}" / "part" / "a.parquet")
@@ -111,14 +100,14 @@ def test_partitions_at_any_depth_and_of_all_files_or_none(tmp_path, tree):
     assert parquet.read_table(tmp_path / "out.parquet")["day"].to_pylist() == [1] * N + [2] * N
     # Folders above the one that is given add nothing.
     below = write(make_rows(), tmp_path / "run=5" / "rows" / "a.parquet").parent
-    assert [row.variable for row in vc.audit("y", "p", data=below)] == ["v"]
+    assert [row.variable for row in vc.audit("y", "p", data=below, ladder="none")] == ["v"]
     write(make_rows(), data / "root.parquet")
-    for use in (
-        lambda: vc.bin_table("y", "p", "v", data=data),
-        lambda: vc.apply(tree, data, tmp_path / "more.parquet"),
-    ):
-        with pytest.raises(InputError, match=r"folders of .*root\.parquet' add no column"):
-            use()
+    with pytest.raises(InputError, match=r"folders of .*root\.parquet' add no column"):
+        vc.apply(tree, data, tmp_path / "more.parquet")
+    for name, folder in (("case", "V=1"), ("same", "v=1"), ("twice", "day=1/Day=2")):
+        write(make_rows(), tmp_path / name / folder / "a.parquet")
+        with pytest.raises(InputError, match=r"adds a column .* already"):
+            vc.bin_table("y", "p", "v", data=tmp_path / name)
 
 
 def test_hidden_files_are_skipped_and_both_extensions_read(tmp_path, tree):
@@ -126,7 +115,6 @@ def test_hidden_files_are_skipped_and_both_extensions_read(tmp_path, tree):
     write(make_rows(), tmp_path / "in" / "b.PQ")
     for aside in ("_temporary/c.parquet", ".hidden/d.parquet", ".e.parquet", "_f.parquet"):
         write(make_rows(), tmp_path / "in" / aside)
-    assert vc.audit("y", "p", data=tmp_path / "in").n_rows == 2 * N
     assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
 
 
@@ -134,19 +122,15 @@ def test_every_reader_needs_the_same_columns(tmp_path, tree, large, monkeypatch)
     folder = tmp_path / "in"
     files = [write(make_rows(more=np.zeros(N)), folder / "a.parquet")]
     files.append(write(make_rows(other=np.zeros(N)), folder / "b.parquet"))
-    out = tmp_path / "out.parquet"
-    for use in (
-        lambda: vc.ece("y", "p", data=folder),
-        lambda: vc.ece("y", "p", data=files),
-        lambda: vc.apply(tree, folder, out),
-        lambda: vc.apply(tree, files, out),
-    ):
+    for data in (folder, files):
         with pytest.raises(InputError, match=r"no column 'more' in '.*b\.parquet'"):
-            use()
+            vc.ece("y", "p", data=data)
+        with pytest.raises(InputError, match=r"no column 'more' in '.*b\.parquet'"):
+            vc.apply(tree, data, tmp_path / "out.parquet")
     for _ in ("large", "small"):
         code, said = audited(*files)
         assert code == 2 and "no column 'more' in" in said and "b.parquet'" in said
-        monkeypatch.setattr("varcal.cli._input_files.LARGE", 10**9)
+        monkeypatch.setattr("varcal.cli._options.LARGE", 10**9)
 
 
 def spoil(path):
@@ -157,9 +141,9 @@ def spoil(path):
     path.write_bytes(whole)
 
 
-@pytest.mark.usefixtures("in_batches")
+@pytest.mark.usefixtures("either_way", "large")
 @pytest.mark.parametrize("how", ["cut", "pages"])
-def test_truncated_files(tmp_path, tree, large, how):
+def test_truncated_files(tmp_path, tree, how):
     folder = tmp_path / "in"
     files = [write(make_rows(), folder / f"{name}.parquet") for name in "ab"]
     if how == "cut":
@@ -167,107 +151,76 @@ def test_truncated_files(tmp_path, tree, large, how):
     else:
         spoil(files[1])
     said = r"b\.parquet" if how == "cut" else r"cannot read .*a\.parquet' and 1 more"
-    for use in (
-        lambda: vc.vece("y", "p", "v", data=folder),
-        lambda: vc.apply(tree, folder, tmp_path / "out.parquet"),
-    ):
-        with pytest.raises(InputError, match=said):
-            use()
-    code, told = large(*files)
+    with pytest.raises(InputError, match=said):
+        vc.vece("y", "p", "v", data=folder)
+    with pytest.raises(InputError, match=said):
+        vc.apply(tree, folder, tmp_path / "out.parquet")
+    code, told = audited(*files)
     assert code == 2 and "cannot read" in told and "bug" not in told
 
 
-@pytest.mark.parametrize("few", [True, False])
-def test_queries_that_fail(monkeypatch, tmp_path, few):
-    if not few:
-        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+@pytest.mark.usefixtures("either_way")
+def test_queries_that_fail(tmp_path):
     rows = make_rows(k=pa.array(["word"] * N))
     connection = duckdb.connect()
     connection.register("seen", rows)
-    failing = connection.sql("SELECT y, p, k::DOUBLE AS v FROM seen")
-    with pytest.raises(InputError, match=r"cannot read the DuckDB relation: .*word"):
-        vc.vece("y", "p", "v", data=failing)
+    frame = pl.from_arrow(rows).lazy()
+    spoil(write(rows, tmp_path / "a.parquet"))
+    for data, said in (
+        (connection.sql("SELECT y, p, k::DOUBLE AS v FROM seen"), "the DuckDB relation: .*word"),
+        (frame.with_columns(v=pl.col("k").cast(pl.Float64)), "the polars LazyFrame"),
+        (frame.select("y", "p", pl.col("none")), "the polars LazyFrame"),
+        (ds.dataset(tmp_path / "a.parquet"), "the PyArrow dataset"),
+    ):
+        with pytest.raises(InputError, match=f"cannot read {said}"):
+            vc.vece("y", "p", "v", data=data)
+    for query in ("SELECT y, p, v, -v AS v FROM seen", "SELECT y, p, v, -v AS V FROM seen"):
+        with pytest.raises(InputError, match="two columns of the same name: 'v'"):
+            vc.vece("y", "p", "v", data=connection.sql(query))
     closed = connection.sql("FROM seen")
     connection.close()
     with pytest.raises(InputError, match="cannot read the DuckDB relation"):
         vc.vece("y", "p", "v", data=closed)
-    frame = pl.from_arrow(rows).lazy()
-    with pytest.raises(InputError, match="cannot read the polars LazyFrame"):
-        vc.vece("y", "p", "v", data=frame.with_columns(v=pl.col("k").cast(pl.Float64)))
-    with pytest.raises(InputError, match="cannot read the polars LazyFrame"):
-        vc.vece("y", "p", "v", data=frame.select("y", "p", pl.col("none")))
-    spoil(write(rows, tmp_path / "a.parquet"))
-    with pytest.raises(InputError, match="cannot read the PyArrow dataset"):
-        vc.vece("y", "p", "v", data=ds.dataset(tmp_path / "a.parquet"))
 
 
-def test_large_files_without_rows(tmp_path, large):
-    write(make_rows().slice(0, 0), tmp_path / "a.parquet")
-    (tmp_path / "a.csv").write_text("y,p,v\n")
-    for name in ("a.parquet", "a.csv"):
-        code, said = large(tmp_path / name)
-        assert code == 2 and "the file has no rows" in said
-
-
-def test_an_empty_path_is_not_a_folder(tmp_path, monkeypatch, tree):
-    write(make_rows(), tmp_path / "a.parquet")
-    monkeypatch.chdir(tmp_path)
-    for use in (
-        lambda: vc.ece("y", "p", data=""),
-        lambda: vc.ece("y", "p", data=["a.parquet", ""]),
-        lambda: vc.apply(tree, "", "out.parquet"),
-    ):
-        with pytest.raises(InputError, match="the path is empty"):
-            use()
-    assert vc.ece("y", "p", data=".") == vc.ece("y", "p", data="a.parquet")
-
-
-def test_relations_with_two_columns_of_the_same_name():
-    connection = duckdb.connect()
-    connection.register("seen", make_rows())
-    for query in ("SELECT y, p, v, -v AS v FROM seen", "SELECT y, p, v, -v AS V FROM seen"):
-        with pytest.raises(InputError, match="two columns of the same name: 'v'"):
-            vc.vece("y", "p", "v", data=connection.sql(query))
-
-
-@pytest.mark.parametrize("few", [True, False])
-def test_names_that_polars_would_expand(monkeypatch, few):
-    if not few:
-        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
-    rng = np.random.default_rng(3)
-    rows = make_rows(**{"*": rng.normal(size=N), "^.*$": rng.normal(size=N)})
+@pytest.mark.usefixtures("either_way")
+def test_names_that_polars_would_expand():
+    rows = make_rows(**{"*": np.arange(N) % 7, "^.*$": np.arange(N) % 5})
     for name in ("*", "^.*$"):
         lazy = pl.from_arrow(rows).lazy()
         a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, lazy))
         np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
 
 
-def test_queries_as_texts(tmp_path, monkeypatch):
-    for query in (
-        "SELECT\n* FROM rows",
-        "\n from rows",
-        "WITH a AS (SELECT 1) FROM a",
-        "select " + "x, " * 200,
-    ):
-        with pytest.raises(InputError, match=r"connection\.sql"):
-            vc.ece("y", "p", data=query)
-    with pytest.raises(InputError, match="no file"):
-        vc.ece("y", "p", data="-- a note\n" + "SELECT 1, " * 200)
+def test_files_without_rows(tmp_path, large):
+    write(make_rows().slice(0, 0), tmp_path / "a.parquet")
+    (tmp_path / "a.csv").write_text("y,p,v\n")
+    for name in ("a.parquet", "a.csv"):
+        code, said = audited(tmp_path / name)
+        assert code == 2 and "the file has no rows" in said
+
+
+def test_texts_that_are_no_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(make_rows(), tmp_path / "with a name.parquet")
-    assert vc.ece("y", "p", data="with a name.parquet") > 0
-
-
-def test_a_path_with_a_zero_character():
-    with pytest.raises(InputError, match="cannot be a path: it has a zero character"):
-        sources_of("rows\0.csv")
+    assert vc.ece("y", "p", data=".") == vc.ece("y", "p", data="with a name.parquet")
+    for data, said in {
+        "SELECT\n* FROM rows": r"connection\.sql",
+        "\n from rows": r"connection\.sql",
+        "WITH a AS (SELECT 1) FROM a": r"connection\.sql",
+        "-- a note\n" + "SELECT 1, " * 200: "no file",
+        "rows\0.csv": "cannot be a path: it has a zero character",
+        "": "the path is empty",
+        "rows.xls": "no file 'rows.xls'",
+    }.items():
+        with pytest.raises(InputError, match=said):
+            vc.ece("y", "p", data=data)
 
 
 def test_a_glob_of_too_many_files_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("varcal._files.source.MOST_FILES", 2)
-    for name in "ab":
-        (tmp_path / f"{name}.csv").write_text("y,p\n1,0.5\n")
-    assert len(sources_of(str(tmp_path / "*.csv"))) == 2
-    (tmp_path / "c.csv").write_text("y,p\n1,0.5\n")
+    for name in "abc":
+        write(make_rows(), tmp_path / f"{name}.parquet")
+    assert vc.ece("y", "p", data=str(tmp_path / "[ab].parquet")) > 0
     with pytest.raises(InputError, match="matches more than 2 files"):
-        sources_of(str(tmp_path / "*.csv"))
+        vc.ece("y", "p", data=str(tmp_path / "*.parquet"))

@@ -107,17 +107,6 @@ def test_every_library_gives_the_same_number(make_frame, v, rng):
     assert found == expected
 
 
-def test_discrete_and_joint_variables():
-    y, p = [1, 1, 0, 0, 1, 0, 1, 0], [0.8] * 8
-    sex, site = list("ffffmmmm"), list("aabbaabb")
-    gaps = {("f", "a"): -0.2, ("f", "b"): 0.8, ("m", "a"): 0.3, ("m", "b"): 0.3}
-    assert vc.vece(y, p, {"sex": sex, "site": site}) == pytest.approx(
-        np.mean(np.abs(list(gaps.values())))
-    )
-    assert vc.vece(y, p, sex) == pytest.approx((0.3 + 0.3) / 2)
-    assert vc.vece(y, p, {"sex": sex, "site": site}, norm="max") == pytest.approx(0.8)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -141,10 +130,6 @@ def test_wrong_positive_label_and_no_variable():
         vc.ece(["a", "b"], [0.1, 0.2], event="positive", pos_label="c")
     with pytest.raises(InputError, match="v is None"):
         vc.vece([0, 1], [0.1, 0.2], None)
-
-
-def test_rows_without_weight_make_no_bin():
-    assert vc.vece([1, 0], [0.9, 0.9], ["a", "b"], sample_weight=[1, 0]) == pytest.approx(0.1)
 
 
 ADULT = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")

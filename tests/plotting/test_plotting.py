@@ -7,7 +7,6 @@ import matplotlib as mpl
 
 mpl.use("Agg")
 
-import matplotlib.dates as mdates
 import matplotlib.pyplot as plt
 import numpy as np
 import pytest
@@ -16,9 +15,8 @@ from matplotlib.patches import Rectangle, StepPatch
 
 import varcal as vc
 from varcal._monitor.history import view_of
-from varcal._search.condition import Condition
-from varcal._search.slices_result import Slice, Slices
-from varcal._search.view import SurfaceView
+from varcal._search.slices_result import Condition, Slice, Slices
+from varcal._search.surface import SurfaceView
 from varcal._text import points
 from varcal.exceptions import InputError, MissingDependencyError
 
@@ -90,46 +88,6 @@ def test_a_curve_is_drawn_unchanged(age, ax):
     assert min(ax.get_yticks()) == pytest.approx(0.6) and ax.get_ylim()[1] <= 1
 
 
-def test_over_and_under_differ_without_colour(tilt, ax):
-    curve = vc.curve(tilt.y, tilt.p, tilt.v, event="positive")
-    curve.plot(ax)
-    assert {region.direction for region in curve.regions} == {"over", "under"}
-    assert {"▲", "▼"} <= {text[:1] for text in texts(ax)}
-    assert ax.get_ylabel() == "rate" and min(ax.get_yticks()) == 0
-
-
-def test_levels_and_few_numbers_are_dots_against_dashes(adult, ax):
-    curve = vc.curve(adult.y, adult.p, {"occupation": adult["occupation"]})
-    curve.plot(ax)
-    assert [x for x, _ in marks(ax)] == pytest.approx(curve.observed)
-    (dashes,) = (line for line in ax.get_lines() if line.get_marker() == "|")
-    np.testing.assert_array_equal(dashes.get_xdata(), curve.predicted)
-    shown = texts(ax)
-    assert f"Sales ({curve.counts[curve.labels.index('Sales')]:,})" in shown
-    assert shown.count("▲ too sure") == len(curve.regions)
-    assert "966 missing (gap" in ax.get_xlabel() and ax.get_ylabel() == "occupation"
-    years = vc.curve(adult.y, adult.p, {"years": adult["education-num"]})
-    drawn = years.plot()
-    np.testing.assert_array_equal([x for x, _ in marks(drawn)], years.x)
-    assert all(tick == round(tick) for tick in drawn.get_xticks())
-
-
-def test_dates_durations_and_large_numbers_have_ticks_of_their_own(tilt, ax):
-    rows = np.arange(len(tilt.y))
-    day = np.datetime64("2024-01-01") + rows % 300
-    curve = vc.curve(tilt.y, tilt.p, {"day": day}, event="positive")
-    curve.plot(ax)
-    expected = mdates.date2num(np.array(np.round(curve.x * 1e6), "M8[us]"))
-    np.testing.assert_array_equal(lines(ax)[HAPPENS].get_xdata(), expected)
-    assert {"Mar", "May", "Jul"} <= {*texts(ax)}
-    assert ":" not in ax.get_title(loc="left")
-    stay = rows % 240 * np.timedelta64(1, "h")
-    drawn = vc.curve(tilt.y, tilt.p, {"stay": stay}, event="positive").plot()
-    assert {"2 days", "8 days"} <= {*texts(drawn)}
-    drawn = vc.curve(tilt.y, tilt.p, {"pay": 1e5 * tilt.v}, event="positive").plot()
-    assert "20,000" in texts(drawn)
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_any_name_can_be_drawn(tilt, name):
     levels = np.array([*NAMES, "plain"], object)[np.arange(len(tilt.y)) % 7]
@@ -155,7 +113,7 @@ def test_the_state_of_the_user_is_unchanged(age, tilt):
 def test_axes_and_matplotlib_are_needed(age, monkeypatch):
     with pytest.raises(InputError, match="ax must be axes of matplotlib; got 3"):
         age.plot(3)
-    for name in [name for name in sys.modules if name.startswith("varcal._plotting")]:
+    for name in [name for name in sys.modules if name.startswith("varcal._report")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r"plot\(\) needs matplotlib\nhint: pip"):
@@ -204,27 +162,6 @@ def test_effects_are_drawn_unchanged(effects, ax):
     assert {"missing", "income (1st–99th percentile)", "200,000", "at score 0.5"} <= {*texts(ax)}
 
 
-def test_effects_of_levels_and_few_numbers_are_dots(effects, ax):
-    found = marks(effects.plot("few"))
-    for k, curve in enumerate(effects["few"]):
-        own = found[3 * k : 3 * k + 3]
-        assert [y for _, y in own] == curve.value.tolist()
-        assert [x for x, _ in own] == pytest.approx(curve.at, abs=0.05)
-    evil = "<b>$x$ %{y}"
-    effects.plot(evil, ax)
-    names = [text.get_text() for text in ax.get_yticklabels()]
-    assert names[-1] == "(missing)" and len(names) == 8 and max(map(len, names)) <= 24
-    expected = [x for curve in effects[evil] for x in (*curve.value, curve.missing[0])]
-    assert [x for x, _ in marks(ax)] == expected
-    for name in ("once", "day", None):
-        effects.plot(name).figure.canvas.draw()
-    single = replace(effects, curves=effects["few"][:1], scale="log inverse temperature").plot(
-        "few"
-    )
-    assert single.get_legend() is None
-    assert single.get_ylabel().endswith("log inverse temperature\n(above 0: confidence raised)")
-
-
 @pytest.fixture(scope="module")
 def audit(adult):
     X = {name: adult[name] for name in ("age", "education-num", "occupation")}
@@ -250,30 +187,6 @@ def test_the_ranking_is_that_of_the_audit(audit, ax):
     assert {f"Uneven error of {TARGET}", "… 1 more", "chance alone", "limit 2"} <= {*shown}
     assert "uneven error, points; 95% intervals for all at once" in shown
     assert not any(word in text for word in ("risk", "confidence", "claim") for text in shown)
-
-
-def test_dots_without_evidence_are_hollow_and_limits_dashed(audit):
-    ax = audit.plot()
-    drawn = {one.get_label(): one for one in ax.collections}
-    limit = drawn["limit 2"]
-    assert {tuple(line[:, 0]) for line in limit.get_segments()} == {(0.02, 0.02)}
-    assert limit.get_linestyle()[0][1] is not None
-    names = [row.variable for row in audit.rows if row.verdict == "no evidence"]
-    hollow = drawn["no evidence"]
-    assert len(hollow.get_offsets()) == len(names) > 0
-    assert hollow.get_facecolor()[0].tolist() == [1, 1, 1, 1]
-    assert "error, points; 95% intervals" in texts(audit.plot(quantity="error"))
-    with pytest.raises(InputError, match="quantity must be one of 'uneven', 'error'"):
-        audit.plot(quantity="vece")
-
-
-def test_with_more_classes_each_row_names_its_target(audit):
-    other = replace(audit.target, name="P(y = b)", limit=0.01)
-    last = replace(audit.rows[-1], target=other.name)
-    targets = audit.targets | {other.name: other}
-    shown = texts(replace(audit, rows=(*audit.rows[:-1], last), targets=targets).plot())
-    assert {"Largest uneven error of 2 targets", "limit"} <= {*shown}
-    assert f"{last.verdict}, P(y = b)" in shown
 
 
 @pytest.mark.parametrize("name", ["age", "occupation"])
@@ -317,28 +230,6 @@ def test_a_comparison_holds_the_figures_of_every_set(compared):
     assert "Uneven error of P(y = 1)" in shown and shown.count("baseline") == 2
     assert any(text.startswith("fixed, −") for text in shown)
     assert "… 1 more" in texts(compared.plot(top=1))
-
-
-def test_other_figures_have_axes_of_their_own(compared):
-    ax = compared.plot(metric="log-loss")
-    row = next(row for row in compared.rows if row.metric == "log-loss")
-    assert 0 < ax.get_xlim()[0] < row.low and ax.get_xlim()[1] > row.high
-    assert "Log-loss" in texts(ax) and ax.get_legend() is None
-    assert any(text.endswith("%") for text in texts(compared.plot(metric="accuracy")))
-    assert compared.plot(metric="by score").patches
-    rows = tuple(replace(row, value=np.nan, low=np.nan, high=np.nan) for row in compared.rows)
-    unknown = replace(compared, rows=rows).plot(metric="AUC")
-    assert unknown.get_xlim() == pytest.approx((-0.04, 1.04))
-    with pytest.raises(InputError, match="did you mean 'uneven'"):
-        compared.plot(metric="unevn")
-
-
-def test_an_estimate_shows_its_plug_in_and_noise(tilt, ax):
-    found = vc.estimate(tilt.y, tilt.p, tilt.v, event="positive")
-    found.plot(ax)
-    assert [x for x, _ in marks(ax)] == [found.debiased, found.value]
-    assert ax.patches[0].get_width() == found.noise_high
-    assert {"plug-in", "debiased", "chance alone"} <= {*texts(ax)}
 
 
 def test_slices_are_rows_with_says_and_happens():
@@ -394,12 +285,6 @@ def test_every_kind_is_drawn(rows, kind):
     if kind == "table":
         first = {one.get_text().split("\n")[0] for one in ax.texts}
         assert f"{100 * found.gap[0, 0]:+.1f}".replace("-", "−") in first
-
-
-def test_levels_may_come_first(rows, ax):
-    found = surface(rows, "kind", "v")
-    assert found.plot(ax) is ax and len(ax.child_axes) == 3
-    assert SurfaceView.of(found).up.name == "kind"
 
 
 def test_a_monitor_shows_its_evidence_and_rates(rows):

@@ -284,32 +284,3 @@ def test_hostile_names_stay_text_in_every_form():
     assert audits.SCRIPT not in found._repr_html_() and "\x1b" not in repr(found)
     for form in (page, text, repr(found), notebook_html(found)):
         form.encode()
-
-
-def test_more_classes(tmp_path):
-    found = audits.three("score")
-    tree = read(audit_html(found))
-    figures = tree.all("section")[-3].all("figcaption")
-    names = ["the probability of the predicted class", *list(found.targets)[1:]]
-    assert [one.text("small") for one in figures] == names
-    cards = {one.one("h3").text(): one for one in tree.all("details", "card")}
-    assert f"of {found.row('v').target}" in cards["v"].one("summary").text()
-    assert found.row("v").target.split()[-1].rstrip(")") in cards["v"].one("table", "bins").text()
-    assert "For whom the model is wrong" in tree.one("section", "first").text()
-
-
-def test_groups_and_suspicions_are_told(rng):
-    groups = np.repeat(np.arange(100), 20)
-    p = rng.uniform(0.6, 0.8, 2000)
-    y = (rng.random(100) < 0.3)[groups].astype(int)
-    v = rng.normal(size=100)[groups]
-    alone, grouped = (vc.audit(y, p, {"v": v}, groups=one, ladder="none") for one in (None, groups))
-    widths = [
-        np.subtract(one.rows[0].table.columns["gap_high"], one.rows[0].table.columns["gap_low"])
-        for one in (alone, grouped)
-    ]
-    assert (widths[1] > 2 * widths[0]).all()
-    assert "Rows belong to groups" in audit_html(grouped)
-    turned = vc.audit(audits.rows().churn, 1 - audits.rows().p, {"v": audits.rows().noise})
-    for form in (audit_html(turned), audit_markdown(turned), repr(turned), notebook_html(turned)):
-        assert "Check the input" in form and "Scores look reversed" in form

@@ -1,6 +1,5 @@
 """Reports of comparisons."""
 
-import json
 import re
 
 import numpy as np
@@ -10,7 +9,6 @@ import varcal as vc
 from cases.audits import IMAGE, MARKS, SCRIPT
 from cases.page import read
 from varcal._report.comparison import comparison_html, comparison_markdown
-from varcal.exceptions import InputError
 
 
 @pytest.fixture(scope="module")
@@ -79,17 +77,6 @@ def test_every_form_holds_the_figures(found):
     assert not re.search(r"VECE|confidence|\brisk", text)
 
 
-def test_groups_and_dropped_rows_are_mentioned(rng):
-    n = 400
-    y, p = rng.integers(0, 2, n).astype(float), rng.uniform(0.1, 0.9, n)
-    y[:7] = np.nan
-    X, groups = {"v": rng.normal(size=n)}, np.arange(n) // 10
-    text = comparison_markdown(
-        vc.compare(y, {"a": p, "b": p**2}, X, groups=groups, unlabelled="drop"), ""
-    )
-    assert "7 rows without an outcome left out." in text and "Rows belong to groups" in text
-
-
 def test_names_are_text_in_every_form(world):
     sim, _ = world
     sets = {SCRIPT: sim.p, MARKS: np.clip(sim.p + 0.2, 0, 1)}
@@ -102,14 +89,3 @@ def test_names_are_text_in_every_form(world):
     assert {len(re.findall(r"(?<!\\)\|", row)) for row in rows} == {5}
     shown = found._repr_html_()
     assert SCRIPT not in shown and "&lt;script&gt;" in shown
-
-
-def test_report_writes_by_suffix(found, tmp_path):
-    for name, start in (("a.html", "<!doctype html>"), ("a.md", "# Mine"), ("a.json", "{")):
-        found.report(tmp_path / name, title="Mine")
-        assert (tmp_path / name).read_text(encoding="utf-8").startswith(start)
-    kept = json.loads((tmp_path / "a.json").read_text(encoding="utf-8"))
-    assert kept["rows"][0]["value"] == found.rows[0].value and kept["methods"][0] == "raw"
-    with pytest.raises(InputError, match="unknown extension for a report"):
-        found.report(tmp_path / "a.pdf")
-    assert len(list(tmp_path.iterdir())) == 3

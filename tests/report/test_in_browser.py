@@ -8,13 +8,12 @@ import pytest
 import varcal as vc
 from cases import audits
 from cases.audits import HOSTILE, IMAGE, SCRIPT
-from cases.browser import MISSING, open_browser, skip_without_browser
+from cases.browser import MISSING, new_page, open_browser, skip_without_browser
 from cases.monitors import make_bins, make_rows
 
 if not MISSING:
     from playwright.sync_api import expect
 
-    expect.set_options(timeout=600_000)  # not a test of speed
 pytestmark = [
     pytest.mark.browser,
     skip_without_browser,
@@ -71,17 +70,19 @@ def browser():
 @pytest.fixture
 def visit(browser, pages):
     """Return a function that opens a page and fails the test on any complaint or request."""
-    contexts, complaints = [], []
+    shown, complaints = [], []
+
+    def dismissed(dialog):
+        complaints.append(dialog.message)
+        dialog.dismiss()  # a page with an open dialog would wait for ever
 
     def opened(name="adult", *, scheme="light", width=1200):
-        context = browser.new_context(
-            color_scheme=scheme, viewport={"width": width, "height": 900}, has_touch=width < 500
-        )
-        contexts.append(context)
-        page = context.new_page()
+        size = {"viewport": {"width": width, "height": 900}, "has_touch": width < 500}
+        page = new_page(browser, color_scheme=scheme, **size)
+        shown.append(page)
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
-        page.on("dialog", lambda dialog: complaints.append(dialog.message))
+        page.on("dialog", dismissed)
         address = (pages / f"{name}.html").as_uri()
         page.on(
             "request", lambda sent: sent.url.split("#")[0] == address or complaints.append(sent.url)
@@ -90,8 +91,8 @@ def visit(browser, pages):
         return page
 
     yield opened
-    for context in contexts:
-        context.close()
+    for page in shown:
+        page.context.close()
     assert complaints == []
 
 
@@ -107,18 +108,6 @@ def test_axe_finds_nothing(visit, name, scheme):
     # The policy of the page keeps out every script but its own; evaluate() stands outside it.
     found = Axe().run(page)
     assert found.violations_count == 0, found.generate_report()
-
-
-def test_colours_follow_the_system_and_the_button(visit):
-    ground = "getComputedStyle(document.body).backgroundColor"
-    white, black = "rgb(255, 255, 255)", "rgb(20, 23, 26)"
-    assert visit(scheme="dark").evaluate(ground) == black
-    page = visit(scheme="light")
-    button = page.locator("#theme")
-    for theme, colour in [("auto", white), ("light", white), ("dark", black), ("auto", white)]:
-        expect(button).to_have_text(f"Theme: {theme}")
-        assert page.evaluate(ground) == colour
-        button.click()
 
 
 def column(page, key):
@@ -167,27 +156,6 @@ def test_parts_of_a_chart_say_their_values(visit):
     expect(phone.locator(".tooltip")).to_have_text(re.compile("^2026-06-03: .* points too "))
 
 
-def test_cards_without_findings_are_folded_and_links_open_them(visit):
-    page = visit()
-    noise = card_of(page, "noise")
-    expect(noise).not_to_have_attribute("open", "")
-    page.get_by_text("without evidence").first.click()
-    page.get_by_role("link", name="noise").click()
-    expect(noise).to_have_attribute("open", "")
-    expect(noise.locator("svg.chart").first).to_be_visible()
-    noise.locator("summary").first.click()
-    expect(noise).not_to_have_attribute("open", "")
-    page.get_by_role("link", name="noise").click()
-    expect(noise).to_have_attribute("open", "")
-
-
-def test_an_address_with_a_folded_card_opens_it(visit, pages):
-    page = visit()
-    page.goto((pages / "adult.html").as_uri() + "#" + card_of(page, "noise").get_attribute("id"))
-    page.reload()
-    expect(card_of(page, "noise")).to_have_attribute("open", "")
-
-
 @pytest.mark.parametrize("name", [*PAGES, *MONITORS])
 def test_nothing_is_cut_off_on_a_phone(visit, name):
     page = visit(name, width=390)
@@ -221,41 +189,6 @@ def test_printing_shows_every_variable_in_light(visit, tmp_path):
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
 
 
-def test_policy_keeps_out_a_script_that_got_in(browser, pages):
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto((pages / "adult.html").as_uri())
-    title = page.title()
-    page.evaluate(
-        """() => {
-            window.blocked = [];
-            document.addEventListener("securitypolicyviolation", (event) => {
-                window.blocked.push(event.effectiveDirective);
-            });
-            const script = document.createElement("script");
-            script.textContent = "document.title = 'run'";
-            document.body.append(script);
-            const image = "<img src=x onerror=document.title='run'>";
-            document.body.insertAdjacentHTML("beforeend", image);
-        }"""
-    )
-    for directive in ("script-src-elem", "script-src-attr"):
-        page.wait_for_function(f"window.blocked.includes('{directive}')")
-    assert page.title() == title
-    context.close()
-
-
-def test_reads_without_its_script(browser, pages):
-    context = browser.new_context(java_script_enabled=False)
-    page = context.new_page()
-    page.goto((pages / "adult.html").as_uri())
-    assert "points too low" in page.locator("h1").inner_text()
-    assert page.locator("#theme").is_hidden()
-    assert page.get_by_label("Search variables").is_hidden()
-    assert page.locator("svg.chart:visible").count() >= 3
-    context.close()
-
-
 def test_keyboard_reaches_everything(visit):
     page = visit()
     page.keyboard.press("Tab")
@@ -280,15 +213,14 @@ def test_the_ranking_can_be_sorted_and_lines_copied(visit, browser, pages):
         assert names.all_inner_texts() == expected
     sorted_by = page.locator("#ranking th[aria-sort]")
     expect(sorted_by).to_have_attribute("aria-sort", "ascending")
-    context = browser.new_context(permissions=["clipboard-read", "clipboard-write"])
-    other = context.new_page()
+    other = new_page(browser, permissions=["clipboard-read", "clipboard-write"])
     other.goto((pages / "groups.html").as_uri())
     other.locator(".copy").first.click()
     expect(other.locator(".copy").first).to_have_text("copied")
     copied = other.evaluate("navigator.clipboard.readText()")
     assert copied == other.locator(".command code").first.inner_text()
     assert copied.startswith("varcal calibrate")
-    context.close()
+    other.context.close()
 
 
 def test_hostile_names_are_text(visit):

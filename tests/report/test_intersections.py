@@ -8,8 +8,8 @@ import pytest
 
 import varcal as vc
 from varcal._report.audit_text import audit_lines
-from varcal._report.frame import render
 from varcal._report.intersections import combinations, slices_markdown
+from varcal._report.page import render
 
 
 @pytest.fixture(scope="module")
@@ -63,55 +63,6 @@ def test_every_form_says_it(audit, tmp_path):
     told = " ".join(lines)
     assert re.search(r"at least [\d.]+ points of gap can be predicted", told)
     assert max(map(len, lines)) <= 80
-
-
-def test_the_section_shows_slices_a_map_and_the_number(audit):
-    found = combinations(audit.intersections)
-    page, text = (render(f"intersections.{form}.j2", found=found) for form in ("html", "md"))
-    first, surface = audit.intersections.slices[0], audit.intersections.surface
-    assert page.count('class="map"') == 1 and page.count('class="whom"') == 1
-    assert page.count('class="tip"') == (surface.n > 0).sum()
-    assert "<b>sex" not in page and "&lt;b&gt;sex" in page and "<b>sex" not in text
-    for form in (page, text):
-        assert f"{100 * first.predicted:.1f}%" in form
-        assert f"too high by {100 * first.shrunk:.1f} points" in form
-        assert f"{100 * audit.intersections.predictable.low:.1f} points" in form
-    # One probability: nothing to name.
-    assert "risk ·" not in page and "risk too high by" not in text.split("Over ")[0]
-
-
-def test_slices_as_markdown(audit):
-    found = audit.intersections.slices
-    text = slices_markdown(found, audit.intersections.predictable)
-    assert text.startswith(f"# {len(found)} slice")
-    assert "| Slice | Rows | Says | Happens | Shrunk gap, points | p |" in text
-    assert "&lt;b&gt;sex = f" in text and "points of gap can be predicted" in text
-
-
-def test_with_more_classes_slices_name_theirs():
-    rng = np.random.default_rng(2)
-    n = 3000
-    p = rng.dirichlet([2, 2, 2], n)
-    x = rng.random(n)
-    true = p * np.where((x > 0.6)[:, None], [0.2, 1, 1], 1)
-    true /= true.sum(1, keepdims=True)
-    y = np.array(["<b>", "a", "c"])[(rng.random((n, 1)) > true.cumsum(1)).sum(1).clip(0, 2)]
-    found = vc.slices(y, p, {"x": x}, classes=["<b>", "a", "c"], draws=39)
-    text = slices_markdown(found)
-    assert len(found) and "| Slice | About | Rows |" in text
-    assert "&lt;b&gt; |" in text and "<b>" not in text
-
-
-def test_the_next_steps_say_how_to_get_it(rows, audit):
-    plain = " ".join(repr(vc.audit(*rows, ladder="none")).split())
-    assert "vc.audit(…, slices=True)" in plain
-    assert "slices=True" not in " ".join(audit_lines(audit))
-
-
-def test_saved_audits_keep_it(audit, tmp_path):
-    audit.save(tmp_path / "audit.json")
-    again = vc.load(tmp_path / "audit.json")
-    assert again.intersections.to_dict() == audit.intersections.to_dict()
 
 
 def test_a_calibrated_model_has_no_slice():

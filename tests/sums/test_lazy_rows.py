@@ -330,7 +330,7 @@ def test_the_command_line_works_on_large_files_in_batches(table, tmp_path, monke
         return json.loads(done.stdout)
 
     whole = audited()
-    monkeypatch.setattr("varcal.cli._input_files.LARGE", 0)
+    monkeypatch.setattr("varcal.cli._options.LARGE", 0)
     found = audited()
     assert (whole["engine"], found["engine"]) == ("numpy", "pyarrow")
     for a, b in zip(whole["rows"], found["rows"], strict=True):

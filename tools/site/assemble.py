@@ -28,7 +28,6 @@ TEXTS = {
     "CHANGELOG.md": "project/changes.md",
     "SECURITY.md": "project/security.md",
     "src/varcal/_inference/README.md": "inside/inference.md",
-    "src/varcal/_inference/CURVES.md": "inside/smoothing.md",
     "src/varcal/_search/README.md": "inside/slices.md",
     "src/varcal/calibrators/README.md": "inside/calibrators.md",
     "src/varcal/calibrators/variable/README.md": "inside/variable-calibrator.md",

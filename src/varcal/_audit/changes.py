@@ -10,12 +10,23 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
-from varcal._audit.decision import BETTER, GONE, NEW, UNCHANGED, WORSE
 from varcal._audit.record import AuditRow
 from varcal._inference.multiplicity import p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
-from varcal._text import html_table, level_text, p_text, points, signed, text_table
+from varcal._text import (
+    BETTER,
+    GONE,
+    NEW,
+    UNCHANGED,
+    WORSE,
+    html_table,
+    level_text,
+    p_text,
+    points,
+    signed,
+    text_table,
+)
 
 #: Cells with fewer rows in one of the audits are not compared.
 LEAST_ROWS = 10

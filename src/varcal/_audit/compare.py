@@ -5,31 +5,19 @@ from __future__ import annotations
 import math
 import warnings
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from os import PathLike
+from typing import Any
 
 import numpy as np
 
 from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._audit.audit import label_of
-from varcal._audit.comparison import (
-    ACCURACY,
-    AUC,
-    AVERAGE,
-    BY_SCORE,
-    HIGHER_IS_BETTER,
-    LEAST_CHANGE,
-    LOG_LOSS,
-    POINTS,
-    UNEVEN,
-    Comparison,
-    ComparisonRow,
-)
-from varcal._audit.decision import BASELINE, BETTER, FIXED, MADE_WORSE, UNCHANGED
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
-from varcal._audit.record import Target
-from varcal._inference.cell_law import law_of_sides
-from varcal._inference.gap_law import GapLaw
+from varcal._audit.record import Target, read, saved
+from varcal._files.conform import restored
+from varcal._inference.gap_law import GapLaw, law_of_sides
 from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import holm, p_of_interval
 from varcal._inference.paired import (
@@ -41,21 +29,321 @@ from varcal._inference.paired import (
     sum_interval,
     unpaired_interval,
 )
-from varcal._input.calendar_parts import with_calendar
+from varcal._input.dates import with_calendar
 from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
-from varcal._input.frames import Table
+from varcal._input.frames import Table, check_indexes, frame_of
 from varcal._input.groups import buckets
-from varcal._input.indexes import check_indexes
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
-from varcal._options import checked
+from varcal._options import check_choice, check_text, checked
 from varcal._sums.bins import NumericBins, joint_index
 from varcal._sums.evidence import InMemory
 from varcal._sums.plan import ATOMS, N_BINS, Question
+from varcal._text import (
+    BASELINE,
+    BETTER,
+    CHANGED,
+    COMPARED,
+    FIXED,
+    MADE_WORSE,
+    UNCHANGED,
+    decimals,
+    html_table,
+    interval,
+    percent,
+    points,
+    signed,
+    text_table,
+    with_sign,
+)
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, VarcalWarning
 
+LOG_LOSS, BRIER, ACCURACY, AUC = "log-loss", "Brier", "accuracy", "AUC"
+AVERAGE, BY_SCORE, UNEVEN = "average", "by score", "uneven"
+#: Figures that are better when larger.
+HIGHER_IS_BETTER = (ACCURACY, AUC)
+#: The least size of a change that counts as better or worse. Sizes that nobody would act on: a
+#: tenth of a point of accuracy and AUC, a fifth of a point of calibration error or a tenth of its
+#: limit; a log-loss of 0.001 is what a change of all probabilities by about two points costs.
+LEAST_CHANGE = {
+    LOG_LOSS: 0.001,
+    BRIER: 0.0005,
+    ACCURACY: 0.001,
+    AUC: 0.001,
+    AVERAGE: 0.002,
+    BY_SCORE: 0.002,
+    UNEVEN: 0.002,
+}
+#: Figures whose values are in points; with accuracy, those whose differences are.
+POINTS = (AVERAGE, BY_SCORE, UNEVEN)
+
+
+def metric_text(metric: str, value: float, digits: int = 1) -> str:
+    """Write the value of a metric: in points, in percent, or with four decimals.
+
+    >>> metric_text("uneven", 0.0904), metric_text("accuracy", 0.7886)
+    ('9.0', '78.9%')
+    >>> metric_text("log-loss", 0.50291)
+    '0.5029'
+    """
+    if metric in POINTS:
+        return points(value, digits)
+    return percent(value) if metric == ACCURACY else decimals(value, 4)
+
+
+def metric_interval(metric: str, low: float, high: float, digits: int = 1) -> str:
+    """Write the ends of an interval of a metric or of a difference.
+
+    >>> metric_interval("accuracy", 0.781, 0.796)
+    '78.1 to 79.6'
+    """
+    if metric in (*POINTS, ACCURACY):
+        return interval(low, high, digits)
+    return f"{decimals(low, 4)} to {decimals(high, 4)}"
+
+
+def metric_change(metric: str, value: float, digits: int = 1) -> str:
+    """Write a difference of two values of a metric, with its sign.
+
+    >>> metric_change("uneven", -0.116), metric_change("log-loss", 0.00123)
+    ('−11.6', '+0.0012')
+    """
+    if metric in (*POINTS, ACCURACY):
+        return signed(value, digits)
+    return with_sign(decimals(value, 4))
+
+
+@dataclass(frozen=True)
+class ComparisonRow:
+    """One figure of one set of probabilities.
+
+    Attributes
+    ----------
+    method, metric, variable : str
+        The set of probabilities, the figure, and for the uneven error the variable.
+    value, low, high : float
+        The figure with its interval. The average is the absolute difference of mean probability
+        and rate; errors by score and along variables are debiased, as in `audit`.
+    noise_floor : float
+        For errors by score and along variables, the 95 % quantile of the plug-in value of a
+        perfect model.
+    difference, difference_low, difference_high : float
+        The difference from the first set on the same rows, with its interval.
+    verdict : str
+        "baseline" for the first set; "fixed" (better, and now within noise), "better",
+        "no clear change" (none of a size that matters can be shown) or "made worse".
+    target : str
+        What the probabilities are of, for errors.
+    p_value, p_holm : float
+        The p-value of no difference, and the same adjusted for the number of comparisons, from
+        which the verdict follows; NaN for the first set.
+    within_noise : bool
+        For errors, whether a perfect model could have this value by chance.
+    """
+
+    method: str
+    metric: str
+    variable: str
+    value: float
+    low: float
+    high: float
+    noise_floor: float
+    difference: float
+    difference_low: float
+    difference_high: float
+    verdict: str
+    target: str = ""
+    p_value: float = math.nan
+    p_holm: float = math.nan
+    within_noise: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """Sets of probabilities for the same rows, compared with the first of them.
+
+    Attributes
+    ----------
+    rows : tuple of ComparisonRow
+        One per method and figure.
+    methods : tuple of str
+        The sets, the baseline first.
+    label : str
+        The name of the outcome.
+    target : str
+        What average and error by score are about: P(label = class), or the top class.
+    level : float
+        The level of all intervals.
+    n_rows, n_dropped : int
+        The rows compared, and the rows dropped because their outcome is missing.
+    n_bins, binning
+        How variables were binned.
+    grouped : bool
+        Whether dependence within groups was allowed for.
+    digits : int
+        The decimals of points: two where events are rare.
+    """
+
+    rows: tuple[ComparisonRow, ...]
+    methods: tuple[str, ...]
+    label: str
+    target: str
+    level: float
+    n_rows: int
+    backend: str | None = None
+    n_dropped: int = 0
+    n_bins: int = 10
+    binning: str = "quantile"
+    grouped: bool = False
+    digits: int = 1
+
+    @checked(method=check_text, metric=check_text, variable=check_text)
+    def row(self, method: str, metric: str, variable: str = "") -> ComparisonRow:
+        """Return one figure."""
+        for row in self.rows:
+            if (row.method, row.metric, row.variable) == (method, metric, variable):
+                return row
+        check_choice("method", method, self.methods)
+        check_choice("metric", metric, list(dict.fromkeys(name for name, _ in self.figures)))
+        check_choice("variable", variable, [one for name, one in self.figures if name == metric])
+        raise InputError("there is no such figure", "to_frame() lists all of them")
+
+    @property
+    def figures(self) -> tuple[tuple[str, str], ...]:
+        """The figures as (metric, variable), in order."""
+        return tuple(dict.fromkeys((row.metric, row.variable) for row in self.rows))
+
+    @property
+    def by_figure(self) -> dict[tuple[str, str], list[ComparisonRow]]:
+        """The rows of each figure, in the order of the methods."""
+        rows = sorted(self.rows, key=lambda row: self.methods.index(row.method))
+        return {
+            one: [row for row in rows if (row.metric, row.variable) == one] for one in self.figures
+        }
+
+    @property
+    def figure_names(self) -> list[str]:
+        """The figures as text."""
+        return [f"uneven along {one}" if one else metric for metric, one in self.figures]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON (NaN as None)."""
+        found: dict[str, Any] = saved(self)
+        del found["backend"]
+        return found
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Comparison:
+        """Return the comparison that `to_dict` described."""
+
+        def build() -> Any:
+            return read({name: data[name] for name in data if name != "title"}, cls)
+
+        return restored(build, cls, "a comparison")
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless every figure has a row for every method."""
+        if not self.methods or not 0 < self.level < 1 or self.n_rows < 0:
+            raise ValueError("there are no methods, or the level is not a share")
+        if self.digits not in (1, 2):
+            raise ValueError("the digits are not 1 or 2")
+        figures = {(row.metric, row.variable) for row in self.rows}
+        found = [(row.metric, row.variable, row.method) for row in self.rows]
+        if len(set(found)) < len(found) or len(found) != len(figures) * len(self.methods):
+            raise ValueError("a figure is given twice, or not for every method")
+        if not {row.method for row in self.rows} <= set(self.methods):
+            raise ValueError("a row has an unknown method")
+        if any(row.verdict not in COMPARED or row.metric not in LEAST_CHANGE for row in self.rows):
+            raise ValueError("a row has an unknown verdict or metric")
+
+    def to_frame(self) -> Any:
+        """Return the long table as a frame of the input's library."""
+        names = [one.name for one in fields(ComparisonRow)]
+        return frame_of(
+            {name: [getattr(row, name) for row in self.rows] for name in names}, self.backend
+        )
+
+    @checked()
+    def plot(self, ax: Any = None, *, metric: str = UNEVEN, top: int = 8) -> Any:
+        """Draw one figure of every set: dots with intervals, grouped by variable.
+
+        The dot of the baseline is hollow. Beside each other set stand its verdict and its
+        difference from the baseline. Grey bars show how large the value of a perfect model could
+        be by chance.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            Where to draw; a new figure by default.
+        metric : {"uneven", "by score", "average", "accuracy", "log-loss", "Brier", "AUC"}
+            The figure to draw.
+        top : int
+            The largest number of variables to draw, those with the largest uneven error of the
+            baseline first.
+
+        Returns
+        -------
+        matplotlib Axes
+        """
+        from varcal._report.plot_ranking import draw_comparison  # noqa: PLC0415
+
+        return draw_comparison(self, ax, metric, top)
+
+    @checked()
+    def report(self, path: str | PathLike[str], *, title: str = "Before and after") -> None:
+        """Write a report: a self-contained HTML page, Markdown, or JSON.
+
+        Parameters
+        ----------
+        path : path
+            The file; its extension sets the format: ``.html``, ``.md`` or ``.json``.
+        title : str
+            The heading.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "compare.md"
+        >>> found = vc.compare(sim.y, {"raw": sim.p, "truth": sim.rate}, {"v": sim.v})
+        >>> found.report(path)
+        >>> path.read_text(encoding="utf-8")[:18]
+        '# Before and after'
+        """
+        from varcal._report.comparison import report_comparison  # noqa: PLC0415  loads when first used
+
+        report_comparison(self, path, title=title)
+
+    def _shown(self) -> dict[str, list[str]]:
+        """Return the columns of the printed table: the figures, then one column per method."""
+        columns = {"figure": self.figure_names}
+        for method, rows in zip(
+            self.methods, zip(*self.by_figure.values(), strict=True), strict=True
+        ):
+            columns[f"{method} " if method == "figure" else method] = [
+                metric_text(row.metric, row.value, self.digits)
+                + (f" {row.verdict}" if row.verdict in CHANGED else "")
+                for row in rows
+            ]
+        return columns
+
+    @property
+    def _head(self) -> str:
+        rows = f"{self.target}: {self.n_rows:,} rows"
+        return f"{rows}, compared with {self.methods[0]}; average and errors in points"
+
+    def __repr__(self) -> str:
+        return f"{self._head}\n{text_table(self._shown())}"
+
+    def _repr_html_(self) -> str:
+        return html_table(self._shown(), self._head)
+
+
+#: A figure and the ends of its interval.
+_Three = tuple[float, float, float]
 #: Without groups, the correlation of two errors comes from omitting each of this many parts once.
 N_PARTS = 100
 
@@ -170,15 +458,14 @@ def compare(
     keys = tuple(audit_keys(first.classes, pos_label))
     settings = Settings(label_of(y, data), keys, level, random_state=random_state)
     question = Question.of_audit(n_bins, binning, bins, edges, pos_label)
-    work = _Work(first, settings)
     sets = [_Set(name, one, InMemory(one, question), settings) for name, one in given.items()]
-    rows = [row for one in sets for row in _loss_rows(work, one, sets[0])]
+    work = _Work(sets[0], settings)
+    rows = [row for one in sets for row in work.losses(one)]
     if len(first.classes) == 2:
-        rows += [_auc_row(work, one, sets[0]) for one in sets]
-    for metric in (AVERAGE, BY_SCORE):
-        rows += [_error_row(work, one, sets[0], metric, None) for one in sets]
-    for variable in first.variables:
-        rows += [_error_row(work, one, sets[0], UNEVEN, variable) for one in sets]
+        rows += [work.auc(one) for one in sets]
+    rows += [work.average(one) for one in sets]
+    for variable in (None, *first.variables):
+        rows += [work.error(one, variable) for one in sets]
     order = {name: k for k, name in enumerate(given)}
     keyed = list(dict.fromkeys((row.metric, row.variable) for row in rows))
     rows.sort(key=lambda row: (keyed.index((row.metric, row.variable)), order[row.method]))
@@ -230,20 +517,25 @@ class _Set:
 
 @dataclass(frozen=True, eq=False)
 class _Work:
-    """The rows of a comparison, and how they belong together."""
+    """Compares sets with the first of them, row by row of the table."""
 
-    first: Predictions
+    base: _Set
     settings: Settings
+
+    @property
+    def rows(self) -> Predictions:
+        """The rows that all sets are about."""
+        return self.base.predictions
 
     @cached_property
     def bucket(self) -> tuple[Ints | None, int]:
         """The bucket of groups of each row, and their number."""
-        return buckets(self.first.unit)
+        return buckets(self.rows.unit)
 
     @cached_property
     def df(self) -> float:
         """Degrees of freedom of p-values."""
-        groups = self.first.groups
+        groups = self.rows.groups
         return math.inf if groups is None else len(np.unique(groups)) - 1.0
 
     @cached_property
@@ -252,127 +544,94 @@ class _Work:
         bucket, n_buckets = self.bucket
         if bucket is not None:
             return bucket, n_buckets
-        n = len(self.first)
-        n_parts = min(N_PARTS, n)
+        n_parts = min(N_PARTS, len(self.rows))
         rng = np.random.default_rng(self.settings.random_state)
-        return rng.permutation(np.arange(n) % n_parts), n_parts
+        return rng.permutation(np.arange(len(self.rows)) % n_parts), n_parts
+
+    def mean(self, values: Floats) -> _Three:
+        """Return the mean of values of the rows, with its interval."""
+        return mean_interval(values, self.rows.weight, self.rows.groups, self.settings.level)
 
     def row(
-        self,
-        one: _Set,
-        base: _Set,
-        metric: str,
-        value: tuple[float, float, float],
-        change: tuple[float, float, float],
+        self, one: _Set, metric: str, value: _Three, change: _Three, **more: Any
     ) -> ComparisonRow:
-        level, baseline = self.settings.level, one is base
-        change = (0.0, 0.0, 0.0) if baseline else change
-        return ComparisonRow(
-            one.name,
+        verdict, p_value = BASELINE, math.nan
+        if one is self.base:
+            change = (0.0, 0.0, 0.0)
+        else:
+            verdict, p_value = UNCHANGED, p_of_interval(*change[1:], self.settings.level, self.df)
+        figures = dict(zip(("value", "low", "high"), value, strict=True))
+        names = ("difference", "difference_low", "difference_high")
+        figures |= dict(zip(names, change, strict=True)) | {"p_value": p_value}
+        known: dict[str, Any] = {"variable": "", "noise_floor": math.nan} | figures | more
+        return ComparisonRow(method=one.name, metric=metric, verdict=verdict, **known)
+
+    def losses(self, one: _Set) -> list[ComparisonRow]:
+        y = np.asarray(self.rows.y, np.intp)
+        mine, theirs = (row_losses(each.predictions.p, y) for each in (one, self.base))
+        return [
+            self.row(one, name, self.mean(mine[name]), self.mean(mine[name] - theirs[name]))
+            for name in (LOG_LOSS, BRIER, ACCURACY)
+        ]
+
+    def auc(self, one: _Set) -> ComparisonRow:
+        rows, level = self.rows, self.settings.level
+        scores = (each.predictions.p for each in (one, self.base))
+        (value, influence), (before, reference) = (
+            auc_parts(p if p.ndim == 1 else p[:, 1], rows.y == 1, rows.weight) for p in scores
+        )
+        reach = sum_interval(influence, rows.groups, level)
+        apart = sum_interval(influence - reference, rows.groups, level)
+        change = value - before
+        ends = (change, change - apart, change + apart)
+        return self.row(one, AUC, (value, value - reach, value + reach), ends)
+
+    def error(self, one: _Set, variable: Variable | None) -> ComparisonRow:
+        """Return the error by score, or the uneven error along a variable."""
+        base = self.base
+        if variable is None:
+            metric, name, target = BY_SCORE, "", base.target.name
+            old, new = (each.target.by_score for each in (base, one))
+        else:
+            metric, name = UNEVEN, variable.name
+            target = next(row.target for row in base.judged.rows if row.variable == name)
+            old, new = (each.uneven(name, target) for each in (base, one))
+        change = new.debiased - old.debiased
+        low = high = 0.0
+        if one is not base:
+            targets = base.judged.targets if base.predictions.variables else (base.target,)
+            key = self.settings.keys[[each.name for each in targets].index(target)]
+            low, high = _change_interval(self, base, one, key, variable)
+        return self.row(
+            one,
             metric,
-            "",
-            *value,
-            math.nan,
-            *change,
-            BASELINE if baseline else UNCHANGED,
-            p_value=math.nan if baseline else p_of_interval(*change[1:], level, self.df),
+            (new.debiased, new.low, new.high),
+            (change, min(low, change), max(high, change)),
+            variable=name,
+            noise_floor=new.noise_high,
+            target=target,
+            within_noise=new.p_value > 1 - self.settings.level,
         )
 
+    def average(self, one: _Set) -> ComparisonRow:
+        """Return the absolute average gap, and its change.
 
-def _loss_rows(work: _Work, one: _Set, base: _Set) -> list[ComparisonRow]:
-    y = np.asarray(work.first.y, np.intp)
-    mine, theirs = (row_losses(each.predictions.p, y) for each in (one, base))
-
-    def mean(values: Floats) -> tuple[float, float, float]:
-        return mean_interval(values, work.first.weight, work.first.groups, work.settings.level)
-
-    return [
-        work.row(one, base, name, mean(mine[name]), mean(mine[name] - theirs[name]))
-        for name in (LOG_LOSS, "Brier", ACCURACY)
-    ]
-
-
-def _auc_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
-    def positive(each: _Set) -> Floats:
-        p = each.predictions.p
-        return p if p.ndim == 1 else p[:, 1]
-
-    rows, level = work.first, work.settings.level
-    value, influence = auc_parts(positive(one), rows.y == 1, rows.weight)
-    before, reference = auc_parts(positive(base), rows.y == 1, rows.weight)
-    reach = sum_interval(influence, rows.groups, level)
-    apart = sum_interval(influence - reference, rows.groups, level)
-    change = value - before
-    return work.row(
-        one,
-        base,
-        AUC,
-        (value, value - reach, value + reach),
-        (change, change - apart, change + apart),
-    )
-
-
-def _error_row(
-    work: _Work, one: _Set, base: _Set, metric: str, variable: Variable | None
-) -> ComparisonRow:
-    """Return the average, the error by score, or the uneven error along a variable."""
-    level = work.settings.level
-    if metric == AVERAGE:
-        return _average_row(work, one, base)
-    if variable is None:
-        name, target = "", base.target.name
-        figures = [each.target.by_score for each in (base, one)]
-    else:
-        name = variable.name
-        target = next(row.target for row in base.judged.rows if row.variable == name)
-        figures = [each.uneven(name, target) for each in (base, one)]
-    change = figures[1].debiased - figures[0].debiased
-    low = high = 0.0
-    if one is not base:
-        targets = base.judged.targets if base.predictions.variables else (base.target,)
-        key = work.settings.keys[[each.name for each in targets].index(target)]
-        low, high = _change_interval(work, base, one, key, variable)
-    row = work.row(
-        one,
-        base,
-        metric,
-        (figures[1].debiased, figures[1].low, figures[1].high),
-        (change, min(low, change), max(high, change)),
-    )
-    return replace(
-        row,
-        variable=name,
-        noise_floor=figures[1].noise_high,
-        target=target,
-        within_noise=figures[1].p_value > 1 - level,
-    )
-
-
-def _average_row(work: _Work, one: _Set, base: _Set) -> ComparisonRow:
-    """Return the absolute average gap, and its change.
-
-    The change of the gap itself is known well, because outcomes cancel; how that changes its size
-    depends on the gap of the first set, of which all values of its interval are tried.
-    """
-    key, level = work.settings.keys[0], work.settings.level
-    old, new = base.target, one.target
-    mine, theirs = (claim_of(each.predictions, key) for each in (one, base))
-    moved = (mine.score - mine.hit) - (theirs.score - theirs.hit)
-    _, low, high = mean_interval(moved, work.first.weight, work.first.groups, level)
-    starts = [old.gap_low, old.gap_high]
-    starts += [at for at in (0.0, -low, -high) if old.gap_low < at < old.gap_high]
-    sizes = [abs(start + step) - abs(start) for start in starts for step in (low, high)]
-    change = abs(new.gap) - abs(old.gap)
-    ends = sorted((abs(new.gap_low), abs(new.gap_high)))
-    least = 0.0 if new.gap_low <= 0 <= new.gap_high else ends[0]
-    row = work.row(
-        one,
-        base,
-        AVERAGE,
-        (abs(new.gap), least, ends[1]),
-        (change, min(*sizes, change), max(*sizes, change)),
-    )
-    return replace(row, target=new.name, within_noise=new.p_value > 1 - level)
+        The change of the gap itself is known well, because outcomes cancel; how that changes its
+        size depends on the gap of the first set, of which all values of its interval are tried.
+        """
+        old, new, key = self.base.target, one.target, self.settings.keys[0]
+        mine, theirs = (claim_of(each.predictions, key) for each in (one, self.base))
+        _, low, high = self.mean((mine.score - mine.hit) - (theirs.score - theirs.hit))
+        starts = [old.gap_low, old.gap_high]
+        starts += [at for at in (0.0, -low, -high) if old.gap_low < at < old.gap_high]
+        sizes = [abs(start + step) - abs(start) for start in starts for step in (low, high)]
+        change = abs(new.gap) - abs(old.gap)
+        least, most = sorted((abs(new.gap_low), abs(new.gap_high)))
+        least = 0.0 if new.gap_low <= 0 <= new.gap_high else least
+        ends = (change, min(*sizes, change), max(*sizes, change))
+        noise = new.p_value > 1 - self.settings.level
+        value = (abs(new.gap), least, most)
+        return self.row(one, AVERAGE, value, ends, target=new.name, within_noise=noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -411,7 +670,7 @@ def _change_interval(
     level = work.settings.level
     old, new = (_cells(each, key, variable) for each in (base, one))
     if np.array_equal(old.index, new.index) and old.size == new.size:
-        change = change_law(old.index, new.gap - old.gap, work.first.weight, old.size, *work.bucket)
+        change = change_law(old.index, new.gap - old.gap, work.rows.weight, old.size, *work.bucket)
         if variable is not None:
             change = change.center(old.sides)
         return paired_interval(old.law, new.law, change, level)
@@ -426,7 +685,7 @@ def _change_interval(
 def _without_parts(work: _Work, cells: _Cells, *, center: bool) -> Floats:
     """Return the plug-in errors with each part of the rows omitted in turn, for a jackknife."""
     part, n_parts = work.parts
-    weight = np.ones(len(part)) if work.first.weight is None else work.first.weight
+    weight = np.ones(len(part)) if work.rows.weight is None else work.rows.weight
     where = cells.index + cells.size * part
 
     def rest(values: Floats) -> Floats:

@@ -7,12 +7,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from varcal._input.predictions import Predictions
-from varcal._search.predictable import predictable_of
-from varcal._search.predictable_result import PredictableGap
-from varcal._search.rows import Rows
+from varcal._search.cells import SearchRows
+from varcal._search.predictable_gap import PredictableGap, predictable_of
 from varcal._search.slices_result import Slice, Slices
-from varcal._search.surface import surface_of
-from varcal._search.surface_result import Surface
+from varcal._search.surface import Surface, surface_of
 from varcal._text import Named, Sentence, Strong, count, cut, filled, off_by, p_equation, points
 
 if TYPE_CHECKING:
@@ -130,13 +128,13 @@ def intersections_of(
     """
     level = found.level
     number = predictable_of(rows, keys, level=level, random_state=random_state)
-    read = Rows(rows, engine, n_all)
+    read = SearchRows(rows, engine, n_all)
     number = replace(number, notes=(read.note,) if read.note else ())
     pair = _worst_pair(found, ranking, [variable.name for variable in rows.variables])
     surface = None
     if pair:
         chosen = tuple(v for name in pair for v in rows.variables if v.name == name)
-        both = Rows(replace(rows, variables=chosen), engine, n_all)
+        both = SearchRows(replace(rows, variables=chosen), engine, n_all)
         surface = surface_of(both, keys, level=level, random_state=random_state)
     return Intersections(found, number, surface, dict(gaps))
 

@@ -20,19 +20,17 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.judge import cell_sums
-from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target
+from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target, read, saved, state_of
 from varcal._files.conform import restored
-from varcal._inference.cell_law import law_of_sides
-from varcal._inference.debias import debiased, lower_limit, upper_limit
-from varcal._inference.gap_law import GapLaw, plug_in_mean
-from varcal._inference.measured import LEAST_PART, LawErrors
+from varcal._inference.gap_law import GapLaw, law_of_sides, plug_in_mean
+from varcal._inference.measured import LEAST_PART, LawErrors, debiased, lower_limit, upper_limit
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.paired import LEAST, mean_interval, row_losses
 from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
 from varcal._input.predictions import Predictions
 from varcal._sums.bins import Bins, NumericBins, joint_index
-from varcal._text import Shown, difference, interval, percent, points, signed
+from varcal._text import ABOVE, Shown, difference, interval, percent, points, signed
 from varcal._threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -91,7 +89,12 @@ class Left:
     @property
     def is_surely_above(self) -> bool:
         """Whether the whole interval is above the limit, on either side of 0."""
-        return max(self.low, -self.high) > self.limit
+        return self.state == ABOVE
+
+    @property
+    def state(self) -> str:
+        """Where the interval lies: above the limit, below it or on both sides."""
+        return state_of(self.low, self.high, self.limit)
 
     @property
     def size(self) -> tuple[bool, float]:
@@ -148,18 +151,6 @@ class Rung:
         """The variable with the largest uneven error, and that error."""
         name = max(self.uneven, key=lambda one: self.uneven[one].value)
         return name, self.uneven[name]
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types."""
-        left = {"average": vars(self.average), "by_score": vars(self.by_score)}
-        return vars(self) | left | {"uneven": {name: vars(x) for name, x in self.uneven.items()}}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Rung:
-        """Return the rung that `to_dict` described."""
-        left = {name: Left(**data[name]) for name in ("average", "by_score")}
-        uneven = {name: Left(**one) for name, one in data["uneven"].items()}
-        return cls(**{**data, **left, "uneven": uneven})
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -267,16 +258,13 @@ class Ladder(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
-        return vars(self) | {"rungs": [rung.to_dict() for rung in self.rungs]}
+        found: dict[str, Any] = saved(self)
+        return found
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Ladder:
         """Return the ladder that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "a ladder")
-
-    @classmethod
-    def _of(cls, data: Mapping[str, Any]) -> Ladder:
-        return cls(**{**data, "rungs": tuple(map(Rung.from_dict, data["rungs"]))})
+        return restored(lambda: read(data, cls), cls, "a ladder")
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the rungs are the known ones, all with the same variables."""
@@ -442,7 +430,7 @@ def _held_out(
     With two classes none is nearer to 0 or 1 than `FLOOR` outcomes in all rows that were learned
     from, unless it was before: a curve of few events may say exactly 0.
     """
-    from varcal.calibrators.held_out import calibrate_held_out  # noqa: PLC0415
+    from varcal.calibrators.calibrator import calibrate_held_out  # noqa: PLC0415
 
     kept = replace(rows, variables=tuple(one for one in rows.variables if one.name in read))
     made = np.array(rows.p, dtype=np.float64)

@@ -6,37 +6,60 @@ Every screen, page, table, picture, gate and file reads these fields; nothing el
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, is_dataclass
+import typing
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
-from varcal._audit.decision import VERDICTS
+from varcal._files.conform import hints_of
 from varcal._inference.measured import Measured
 from varcal._measures.bin_table import BinTable
-from varcal._text import Shown, difference, interval, p_text, percent, points, signed
+from varcal._text import (
+    ABOVE,
+    BELOW,
+    CANNOT_TELL,
+    FINDINGS,
+    FINE,
+    MAY_BE,
+    REPAIR,
+    VERDICTS,
+    WATCH,
+    Shown,
+    difference,
+    interval,
+    p_text,
+    percent,
+    points,
+    signed,
+)
 
 
 def saved(value: Any) -> Any:
     """Return a record in plain Python types: NaN, where something was not tested, as None."""
     if isinstance(value, BinTable):
         return value.to_dict()
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [saved(one) for one in value]
     if is_dataclass(value):
-        return {name: saved(one) for name, one in vars(value).items()}
+        return {one.name: saved(getattr(value, one.name)) for one in fields(value)}
+    if isinstance(value, dict):
+        return {name: saved(one) for name, one in value.items()}
     return None if value != value else value
 
 
-def figures_of(data: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a record that `saved` described, its errors and tables restored."""
-    made = dict(data)
-    for name, one in data.items():
-        if name in ("error", "uneven", "by_score"):
-            known: dict[str, Any] = {key: math.nan if x is None else x for key, x in one.items()}
-            made[name] = Measured(**known)
-        elif name in ("table", "score"):
-            made[name] = BinTable.from_dict(one)
-    return made
+def read(data: Any, hint: Any) -> Any:
+    """Return the record of a type that `saved` described; `conform` checks it afterwards."""
+    inner = typing.get_args(hint)
+    if hint is BinTable:
+        return BinTable.from_dict(data)
+    if isinstance(hint, type) and is_dataclass(hint):
+        hints = hints_of(typing.cast("Hashable", hint))
+        return hint(**{name: read(one, hints[name]) for name, one in data.items()})
+    if typing.get_origin(hint) is tuple:
+        return tuple(read(one, inner[0]) for one in data)
+    if typing.get_origin(hint) is dict:
+        return {name: read(one, inner[1]) for name, one in data.items()}
+    return math.nan if data is None and hint is float else data
 
 
 #: The name of the target "the predicted class is right", with more than two classes.
@@ -67,7 +90,7 @@ class Target:
     score : BinTable
         These bins.
     events : int
-        Rows of the rarer outcome; with weights, what the weighted rate gives.
+        Rows of the rarer outcome; with weights, as many as say the same (Kish).
     limit, limit_reason : float, str
         The error that matters, and why.
     """
@@ -105,11 +128,6 @@ class Target:
         named = len({"", "all", *self.sides}) - 2  # those two mean both sides together
         if not 0 <= self.limit <= 1 or not named == len(self.sides) in (0, 2):
             raise ValueError("the limit or the sides of a target are not valid")
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Target:
-        """Return the target that `saved` described."""
-        return cls(**figures_of(data) | {"sides": tuple(data["sides"])})
 
 
 #: The error that matters by default, and as a share of the rate of the rarer outcome.
@@ -294,6 +312,14 @@ class AuditRow(Shown):
             n > 0 for n, side in zip(columns["n"], columns["side"], strict=True) if side == "all"
         )
 
+    @property
+    def weighted(self) -> bool:
+        """Whether rows have different weights, so that shares are not those of counts."""
+        columns = self.table.columns
+        bins = zip(columns["side"], columns["n"], columns["share"], strict=True)
+        pairs = [(n, share) for side, n, share in bins if side == "all"]
+        return any(abs(n / sum(n for n, _ in pairs) - share) > 1e-9 for n, share in pairs)
+
     def plot(self, ax: Any = None) -> Any:
         """Draw what the model says and what happens over the bins.
 
@@ -303,7 +329,7 @@ class AuditRow(Shown):
             Where to draw the bins of all rows; by default a new figure, with a panel for each
             predicted side as well.
         """
-        from varcal._plotting.curve import draw_variable  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_variable  # noqa: PLC0415
 
         return draw_variable(self, ax)
 
@@ -337,9 +363,41 @@ class AuditRow(Shown):
         if not 1 <= self.rank_low <= self.rank_high:
             raise ValueError("the ranks of a row are not in order")
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> AuditRow:
-        """Return the row that `saved` described."""
-        others = tuple(TargetFigures(**figures_of(one)) for one in data["others"])
-        places = tuple(Place(**place) for place in data["places"])
-        return cls(**figures_of(data) | {"places": places, "others": others})
+
+def state_of(low: float, high: float, limit: float) -> str:
+    """Say where the interval of an error or of a signed gap lies.
+
+    >>> state_of(0.03, 0.04, 0.02), state_of(-0.03, 0.01, 0.02), state_of(0.0, 0.02, 0.02)
+    ('above limit', 'may be above', 'below limit')
+    """
+    if low > limit or -high > limit:
+        return ABOVE
+    return BELOW if max(high, -low) <= limit else MAY_BE
+
+
+def verdict_of(targets: Sequence[Target], rows: Sequence[AuditRow], level: float) -> str:
+    """Decide: repair, watch, fine or cannot tell.
+
+    A model is to be repaired if its average, its error by score or any uneven error is surely
+    above the limit. Otherwise any evidence of error means watch. Without evidence it is fine if
+    every upper limit is within the limit, and if not, or with few events, the rows cannot tell.
+    """
+    states = [
+        state
+        for one in targets
+        for state in (
+            state_of(one.gap_low, one.gap_high, one.limit),
+            state_of(one.by_score.low, one.by_score.high, one.limit),
+        )
+    ]
+    verdicts = [row.verdict for row in rows]
+    if ABOVE in states or ABOVE in verdicts:
+        return REPAIR
+    tests = [p for one in targets for p in (one.p_value, one.by_score.p_value)]
+    if min(tests) * len(tests) <= 1 - level or any(word in FINDINGS for word in verdicts):
+        return WATCH
+    limits = {one.name: one.limit for one in targets}
+    within = all(state == BELOW for state in states) and all(
+        one.high <= limits[one.target] for row in rows for one in row.figures
+    )
+    return FINE if within and not any(one.few_events for one in targets) else CANNOT_TELL

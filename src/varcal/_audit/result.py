@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from varcal._audit.changes import Changes, changes
-from varcal._audit.decision import REPAIR, WATCH, verdict_of
 from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
-from varcal._audit.record import AuditRow, Place, Target, saved
-from varcal._files.conform import restored
+from varcal._audit.record import AuditRow, Place, Target, read, saved, verdict_of
+from varcal._files.conform import hints_of, restored
 from varcal._files.document import Kind
 from varcal._inference.measured import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
 from varcal._options import check_flag, check_path, check_text, checked, or_none
+from varcal._text import REPAIR, WATCH
 from varcal._version import __version__
 from varcal.exceptions import InputError, shown
 
@@ -27,22 +27,8 @@ if TYPE_CHECKING:
 
 #: Why a pickled, copied or loaded audit has no ladder and no curves that were not asked for before.
 NO_ROWS = "the rows are not kept in files and copies"
-#: The fields of an audit that are plain values.
-_PLAIN = (
-    "label",
-    "level",
-    "n_rows",
-    "n_dropped",
-    "n_bins",
-    "binning",
-    "grouped",
-    "backend",
-    "engine",
-    "edges",
-    "pos_label",
-)
-#: The fields that are tuples of texts.
-_TEXTS = ("notes", "suspicions", "protected")
+#: The fields of an audit that are neither saved nor in `to_dict` as they are.
+_OWN = ("intersections", "_find_curve", "_climb")
 
 
 @dataclass(frozen=True, eq=False)
@@ -208,9 +194,9 @@ class Audit:
     @checked(ladder=check_flag)
     def screen(self, *, ladder: bool = True) -> Screen:
         """Return what the audit says first, for every form; with or without the ladder."""
-        from varcal._audit.screen import screen_of  # noqa: PLC0415
+        from varcal._audit.screen import Screen  # noqa: PLC0415
 
-        return screen_of(self, self.ladder if ladder else vars(self).get("_climbed", (None,))[0])
+        return Screen(self, self.ladder if ladder else vars(self).get("_climbed", (None,))[0])
 
     @property
     def sentence(self) -> str:
@@ -234,12 +220,7 @@ class Audit:
             "verdict": self.verdict,
             "advice": None if climbed is None else self.advice,
             "sentence": self.sentence,
-            **{name: getattr(self, name) for name in _PLAIN},
-            **{name: list(getattr(self, name)) for name in _TEXTS},
-            "left_out": [list(pair) for pair in self.left_out],
-            "targets": {name: saved(one) for name, one in self.targets.items()},
-            "rows": saved(self.rows),
-            "places": saved(self.places),
+            **{x.name: saved(getattr(self, x.name)) for x in fields(self) if x.name not in _OWN},
             "ladder": None if climbed is None else climbed.to_dict(),
             "ladder_obstacle": obstacle,
             "intersections": None if self.intersections is None else self.intersections.to_dict(),
@@ -294,14 +275,10 @@ class Audit:
 
     @classmethod
     def _of(cls, data: dict[str, Any]) -> Audit:
-        more, ladder = data["intersections"], data["ladder"]
-        plain: dict[str, Any] = {name: data[name] for name in _PLAIN}
+        more, ladder, hints = data["intersections"], data["ladder"], hints_of(cast("Hashable", cls))
+        names = [one.name for one in fields(cls) if one.name not in _OWN]
         made = cls(
-            **plain | {name: tuple(data[name]) for name in _TEXTS},
-            left_out=tuple((name, reason) for name, reason in data["left_out"]),
-            targets={name: Target.from_dict(one) for name, one in data["targets"].items()},
-            rows=tuple(AuditRow.from_dict(row) for row in data["rows"]),
-            places=tuple(Place(**place) for place in data["places"]),
+            **{name: read(data[name], hints[name]) for name in names},
             intersections=None if more is None else Intersections.from_dict(more),
         )
         if ladder is not None or data["ladder_obstacle"]:
@@ -340,7 +317,7 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal._report import report_audit  # noqa: PLC0415  loads when first used
+        from varcal._report.audit_page import report_audit  # noqa: PLC0415  loads when first used
 
         return report_audit(self, path, title=title)
 
@@ -393,7 +370,7 @@ class Audit:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.ranking import draw_audit  # noqa: PLC0415
+        from varcal._report.plot_ranking import draw_audit  # noqa: PLC0415
 
         return draw_audit(self, ax, quantity, top)
 

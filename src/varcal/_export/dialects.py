@@ -1,14 +1,19 @@
-"""How databases write names, texts, numbers and the few functions that they name differently.
+"""The databases: how they write names, texts, numbers and tables, and how varcal runs a query.
 
-Everything else is common to all: nested queries, CASE, LEFT JOIN, LN, EXP, SQRT, ABS, LEAST and
-GREATEST of numbers that are not NULL.
+What is not here is common to all: common table expressions, CASE, CROSS JOIN, LN, EXP, SQRT, ABS,
+LEAST and GREATEST of numbers that are not NULL.
 """
 
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
+import numpy as np
+
+from varcal._arrays import Floats
 from varcal.exceptions import InputError
 
 
@@ -30,12 +35,16 @@ class Dialect:
         A condition, and the seconds of an instant since 1970, with ``{}`` for the column.
     row_number : str
         The number of a row in the table.
+    array, at : str
+        An array of numbers, with ``{}`` for these, and its element at a position.
+    first : int
+        The position of the first element of an array.
     literal_suffix : str
         What makes a literal a number in double precision.
     backslash : bool
         Whether a backslash in a text begins an escape.
-    exp_fails : bool
-        Whether an exponential that is too large or too small is an error.
+    range_errors : bool
+        Whether a result that is too large or too small is an error.
     most_characters : float
         The longest query that it reads.
     """
@@ -48,9 +57,12 @@ class Dialect:
     is_nan: str = "isnan({})"
     seconds: str = "UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1000000e0"
     row_number: str = "ROW_NUMBER() OVER ()"
+    array: str = "[{}]"
+    at: str = "{}[{}]"
+    first: int = 0
     literal_suffix: str = "e0"
     backslash: bool = False
-    exp_fails: bool = True
+    range_errors: bool = True
     most_characters: float = math.inf
 
     def identifier(self, name: str) -> str:
@@ -82,9 +94,26 @@ class Dialect:
             return shown if "e" in shown else f"{shown}e0"
         return shown + self.literal_suffix
 
+    def numbers(self, values: Floats) -> str:
+        """Write an array of finite numbers."""
+        # Those of PostgreSQL are a text, which needs no suffix at every number.
+        write = self.cut if self.literal_suffix == "e0" else repr
+        return self.array.format(", ".join(map(write, values.tolist())))
+
+    def element(self, array: str, position: str, ahead: int = 0) -> str:
+        """Write the element of an array at, or after, a position that is counted from 0."""
+        shift = self.first + ahead
+        return self.at.format(array, f"{position} + {shift}" if shift else position)
+
     def truth_value(self, value: bool) -> str:
         """Write a truth value."""
         return "TRUE" if value else "FALSE"
+
+    def rows(self, connection: Any, query: str) -> Floats:
+        """Run a query and return its rows, NaN for NULL."""
+        if self.name not in _RUN:
+            raise InputError(f"varcal cannot run queries in {self.title}", "run .query there")
+        return _RUN[self.name](connection, query)
 
 
 #: Characters of texts that databases with backslashes must not read as they are. Spark also
@@ -94,7 +123,7 @@ _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\u0000",
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
-        Dialect("duckdb", "DuckDB", seconds="EPOCH({})", exp_fails=False),
+        Dialect("duckdb", "DuckDB", seconds="EPOCH({})", first=1, range_errors=False),
         Dialect(
             "postgres",
             "PostgreSQL",
@@ -102,6 +131,8 @@ DIALECTS = {
             text_type="TEXT",
             is_nan="{} = 'NaN'",
             seconds="CAST(EXTRACT(EPOCH FROM {}) AS DOUBLE PRECISION)",
+            array="CAST('{{{}}}' AS DOUBLE PRECISION[])",
+            first=1,
             literal_suffix="::float8",
         ),
         Dialect(
@@ -110,8 +141,9 @@ DIALECTS = {
             text_type="STRING",
             quote="`",
             row_number="monotonically_increasing_id()",
+            array="ARRAY({})",
             backslash=True,
-            exp_fails=False,
+            range_errors=False,
         ),
         Dialect(
             "bigquery",
@@ -120,6 +152,7 @@ DIALECTS = {
             text_type="STRING",
             quote="`",
             is_nan="IS_NAN({})",
+            at="{}[OFFSET({})]",
             backslash=True,
             most_characters=1e6,
         ),
@@ -129,8 +162,40 @@ DIALECTS = {
             is_nan="{} = 'NaN'",
             seconds="DATE_PART(EPOCH_MICROSECOND, {}) / 1000000e0",
             row_number="ROW_NUMBER() OVER (ORDER BY NULL)",
+            array="ARRAY_CONSTRUCT({})",
+            at="CAST(GET({}, {}) AS DOUBLE)",
             backslash=True,
             most_characters=1e6,
         ),
     )
 }
+
+
+def _duckdb(connection: Any, query: str) -> Floats:
+    found = connection.execute(query).fetchnumpy()
+    return np.column_stack([np.ma.filled(c.astype(np.float64), np.nan) for c in found.values()])
+
+
+def _postgres(connection: Any, query: str) -> Floats:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('jit')")
+        before = cursor.fetchone()[0]
+        # Compiling a long query takes far longer than running it.
+        cursor.execute("SET jit = off")
+        try:
+            cursor.execute(query)
+            width, found = len(cursor.description), cursor.fetchall()
+        except BaseException:
+            with suppress(Exception):
+                cursor.execute(f"SET jit = {before}")
+            raise
+        cursor.execute(f"SET jit = {before}")
+        return np.array(found, dtype=np.float64).reshape(len(found), width)
+
+
+def _spark(connection: Any, query: str) -> Floats:
+    table = connection.sql(query).toArrow()
+    return np.column_stack([column.to_numpy().astype(np.float64) for column in table.columns])
+
+
+_RUN = {"duckdb": _duckdb, "postgres": _postgres, "spark": _spark}

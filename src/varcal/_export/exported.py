@@ -1,24 +1,73 @@
-"""What every export has: random rows with expected values, and a check against them."""
+"""What every export has: random rows with what `predict_proba` gives for them, and a check.
+
+Scores and numbers are drawn at, between and beyond the cuts of the fitted tables, with missing
+and infinite ones among them; levels are fitted, unseen and missing ones. All are drawn
+independently of one another, so that no row of the calibration set is repeated.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from varcal._arrays import Floats
+from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program
-from varcal._export.random_rows import RandomRows
+from varcal._input.variables import Variable
 from varcal._text import Shown
 from varcal._version import __version__
-from varcal.exceptions import VarcalError
+from varcal.calibrators.steps import sorted_steps
+from varcal.exceptions import InputError, VarcalError
 
 #: How far an exact export may be from `predict_proba`.
 TOLERANCE = 1e-8
+#: Rows that an export carries.
+CARRIED = 200
+#: A level that no calibrator was fitted on, with what may be misread in SQL.
+UNSEEN = "an 'unseen' \"level\" \\"
+#: Shares of numbers between cuts, missing, infinite, beyond the cuts, and at a cut.
+SHARES = (0.6, 0.06, 0.04, 0.1, 0.2)
 
 
 class ExportError(VarcalError):
     """An export does not give what `predict_proba` gives."""
+
+
+@dataclass(frozen=True, eq=False)
+class RandomRows:
+    """Rows and what `predict_proba` gives for them.
+
+    Attributes
+    ----------
+    p : ndarray of shape (n, K)
+        The scores.
+    variables : tuple of Variable
+        The variables.
+    expected : ndarray of shape (n, K)
+        The calibrated probabilities.
+    """
+
+    p: Floats
+    variables: tuple[Variable, ...]
+    expected: Floats
+
+    @classmethod
+    def of(cls, program: Program, n: int = CARRIED) -> RandomRows:
+        """Make up rows."""
+        for k in program.used:
+            program.level_texts(k)  # refuses levels that cannot be written
+        rng = np.random.default_rng(n)
+        p = _scores(program, n, rng)
+        variables = tuple(_variable(program, k, n, rng) for k in range(len(program.schema.names)))
+        return cls(p, variables, program.expected(p, variables))
+
+    def values(self, k: int) -> list[Any]:
+        """Return variable k as plain values, None where they are missing."""
+        variable = self.variables[k]
+        if variable.kind == "levels":
+            return [None if j < 0 else variable.levels[j] for j in variable.values.tolist()]
+        return [None if value != value else value for value in variable.values.tolist()]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -50,7 +99,7 @@ class Export(Shown):
             f"save(path) writes it and .{attribute} has it; check() compares "
             f"{len(self.rows.p):,} random rows with predict_proba"
         )
-        return f"{type(program.fitted).__name__} as {what}, {size / 1000:,.0f} kB", columns, note
+        return f"{program.kind} as {what}, {size / 1000:,.0f} kB", columns, note
 
 
 @dataclass(frozen=True)
@@ -98,8 +147,83 @@ def compare(found: Floats, wanted: Floats) -> Checked:
 
 def heading(program: Program) -> list[str]:
     """Return the first lines of the comment at the top of a text."""
-    kind = type(program.fitted).__name__
     return [
-        f"{kind}, exported by varcal {__version__}.",
+        f"{program.kind}, exported by varcal {__version__}.",
         "It gives what predict_proba gives, within 1e-8.",
     ]
+
+
+# Random rows.
+
+
+def _scores(program: Program, n: int, rng: np.random.Generator) -> Floats:
+    k = len(program.outputs)
+    if k > 2:
+        p = rng.dirichlet(np.full(k, 0.6), n)
+        certain = rng.random(n) < 0.1
+        p[certain] = np.eye(k)[rng.integers(0, k, int(certain.sum()))]
+        return np.asarray(p / p.sum(axis=1, keepdims=True))
+    second = rng.beta(0.7, 0.7, n)
+    known = np.append([0.0, 1.0, 0.5], _cuts(program, "score", 1))
+    some = rng.random(n) < 0.15
+    second[some] = rng.choice(known[(known >= 0) & (known <= 1)], int(some.sum()))
+    return np.column_stack([1.0 - second, second])
+
+
+def _variable(program: Program, k: int, n: int, rng: np.random.Generator) -> Variable:
+    schema = program.schema
+    name, kind, levels = schema.names[k], schema.kinds[k], schema.levels[k]
+    if kind == "levels":
+        # Two more: unseen and missing.
+        weights = np.append(np.ones(len(levels)), [0.1 * len(levels)] * 2)
+        codes = rng.choice(len(levels) + 2, n, p=weights / weights.sum())
+        if levels == (False, True):
+            codes[codes == 2] = 3  # no third truth value
+        known = (*levels, UNSEEN)
+        return Variable(name, "levels", np.where(codes > len(levels), -1, codes), known)
+    if kind == "missing":
+        return Variable(name, "numeric", np.full(n, np.nan))
+    if kind == "duration":
+        raise InputError(
+            f"variable {name!r} holds durations, which other engines count differently",
+            "fit the calibrator on a number instead, such as the seconds or days",
+        )
+    values = _numbers(_cuts(program, "number", k), n, rng)
+    if kind == "datetime":
+        # Instants are whole microseconds, not infinite.
+        values = np.where(np.isfinite(values), np.round(values, 3), np.nan)
+        return Variable(name, "datetime", np.clip(values, 0.0, 4e9))
+    return Variable(name, "numeric", values)
+
+
+def _numbers(cuts: Floats, n: int, rng: np.random.Generator) -> AnyArray:
+    """Return numbers at, between and beyond cuts, missing and infinite ones."""
+    cuts = np.unique(cuts) if len(cuts) else np.array([0.0, 1.0])
+    low, high = float(cuts[0]), float(cuts[-1])
+    reach = min(max(high - low, abs(high), 1.0), 1e100)
+    # Between two neighbouring cuts, each pair as likely as another.
+    at = rng.integers(0, max(len(cuts) - 1, 1), n)
+    later = cuts[np.minimum(at + 1, len(cuts) - 1)]
+    kinds = (
+        cuts[at] + rng.random(n) * (later - cuts[at]),
+        np.full(n, np.nan),
+        rng.choice([-np.inf, np.inf], n),
+        rng.choice([low - reach, high + reach], n),
+        rng.choice(cuts, n),
+    )
+    return np.asarray(np.choose(rng.choice(len(kinds), n, p=SHARES), kinds))
+
+
+def _cuts(program: Program, op: str, k: int) -> Floats:
+    """Return the numbers at which steps that read a score or a variable may change what they do."""
+    found, read = [np.empty(0)], set()
+    for step in sorted_steps(program.outputs):
+        if step.op == op and step.data == k:
+            read.add(id(step))
+        elif read & {id(arg) for arg in step.args}:
+            if step.op in ("where", "minimum", "maximum"):  # moved into a range
+                read.add(id(step))
+            data = {"find": step.data, "curve": getattr(step.data, "knots", None)}
+            held = [arg.data for arg in step.args if arg.op == "constant"]
+            found += map(np.ravel, [data[step.op]] if step.op in data else held)
+    return np.concatenate(found)

@@ -40,6 +40,11 @@ class Program:
         return cls(calibrator, calibrator._outputs)
 
     @property
+    def kind(self) -> str:
+        """The class of the calibrator."""
+        return type(self.fitted).__name__
+
+    @property
     def classes(self) -> tuple[Hashable, ...]:
         """The labels, in the order of the outputs."""
         return tuple(self.fitted.classes_.tolist())
@@ -65,17 +70,6 @@ class Program:
         read = {step.data for step in sorted_steps(self.outputs) if step.op in ("number", "code")}
         return tuple(sorted(read))
 
-    def matched(self, variables: tuple[Variable, ...]) -> tuple[Variable, ...]:
-        """Return given variables in the order of the fit; refuse others as `predict_proba` does."""
-        if not self.schema.names:
-            return ()
-        self.schema.check_zones(variables)
-        self.schema.align(variables)
-        by_name = {variable.name: variable for variable in variables}
-        if all(name in by_name for name in self.schema.names):
-            return tuple(by_name[name] for name in self.schema.names)
-        return variables
-
     def expected(self, p: Floats, variables: tuple[Variable, ...]) -> Floats:
         """Return what `predict_proba` gives for rows."""
         scores = p[:, 1] if self.binary else p
@@ -83,28 +77,27 @@ class Program:
         k = tuple(range(len(self.outputs)))
         return self.fitted._answer(CalibrationRows(scores, k, nothing, None, variables))
 
+    def level_texts(self, k: int) -> list[str]:
+        """Return the levels of variable k as texts, which must differ."""
+        found: list[str] = []
+        name = self.schema.names[k]
+        for level in self.schema.levels[k]:
+            if not isinstance(level, str | bool | int):
+                raise InputError(
+                    f"variable {name!r} has the level {level!r}, which is neither text, a truth "
+                    "value nor a whole number",
+                    "convert the column to text before fit",
+                )
+            text = level_text(level)
+            if text in found:
+                raise InputError(
+                    f"variable {name!r} has two levels that are written {text!r}",
+                    "convert the column to text before fit",
+                )
+            found.append(text)
+        return found
+
 
 def level_text(level: object) -> str:
     """Return a level as text; truth values are "true" and "false"."""
     return str(level).lower() if isinstance(level, bool) else str(level)
-
-
-def level_texts(program: Program, k: int) -> list[str]:
-    """Return the levels of variable k as texts, which must differ."""
-    found: list[str] = []
-    name = program.schema.names[k]
-    for level in program.schema.levels[k]:
-        if not isinstance(level, str | bool | int):
-            raise InputError(
-                f"variable {name!r} has the level {level!r}, which is neither text, a truth "
-                "value nor a whole number",
-                "convert the column to text before fit",
-            )
-        text = level_text(level)
-        if text in found:
-            raise InputError(
-                f"variable {name!r} has two levels that are written {text!r}",
-                "convert the column to text before fit",
-            )
-        found.append(text)
-    return found

@@ -9,16 +9,12 @@ import re
 import secrets
 import stat
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from os import PathLike
 from pathlib import Path
 
 from varcal.exceptions import InputError
-
-#: Seconds after which a temporary file that nobody writes to is removed, whoever made it.
-MAX_AGE = 86_400.0
 
 
 @contextmanager
@@ -61,11 +57,14 @@ def whole_file(path: str | PathLike[str]) -> Iterator[Path]:
             mode = 0o666 if replaced is None else replaced.st_mode & 0o666 | 0o600
             os.close(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode))
             yield draft
-            _sync(draft, os.O_RDWR, replaced)
+            if replaced is not None and sys.platform != "win32":
+                with suppress(OSError):  # only the superuser can give files to others
+                    os.chown(draft, replaced.st_uid, replaced.st_gid)
+                draft.chmod(stat.S_IMODE(replaced.st_mode))
+            _sync(draft, os.O_RDWR)
             os.replace(draft, target)
         finally:
-            with suppress(OSError):
-                draft.unlink()
+            draft.unlink(missing_ok=True)
         with suppress(OSError):  # some systems cannot sync folders
             _sync(target.parent, os.O_RDONLY)
     except OSError as error:
@@ -108,13 +107,12 @@ def _prefix(target: Path) -> str:
 
 
 def _remove_abandoned(target: Path) -> None:
-    """Remove temporary files for a target whose processes have ended."""
+    """Remove temporary files for a target whose processes on this computer have ended."""
     pattern = re.compile(_prefix(target) + r"(\d{1,9})-[0-9a-f]{8}\.tmp", re.ASCII)
     with suppress(OSError):  # a folder that cannot be listed; writing says what is wrong
         for found in filter(None, map(pattern.fullmatch, os.listdir(target.parent))):
-            left = target.with_name(found[0])
-            if time.time() - left.lstat().st_mtime > MAX_AGE or not _runs(int(found[1])):
-                left.unlink(missing_ok=True)
+            if not _runs(int(found[1])):
+                target.with_name(found[0]).unlink(missing_ok=True)
 
 
 def _runs(process: int) -> bool:
@@ -127,14 +125,10 @@ def _runs(process: int) -> bool:
     return True
 
 
-def _sync(path: Path, flags: int, like: os.stat_result | None = None) -> None:
-    """Let a file, or the names in a folder, reach the disk, with owner and mode of another file."""
+def _sync(path: Path, flags: int) -> None:
+    """Let a file, or the names in a folder, reach the disk."""
     handle = os.open(path, flags)
     try:
-        if like is not None and sys.platform != "win32":
-            with suppress(OSError):  # only the superuser can give files to others
-                os.fchown(handle, like.st_uid, like.st_gid)
-            os.fchmod(handle, stat.S_IMODE(like.st_mode))
         os.fsync(handle)
     finally:
         os.close(handle)
@@ -153,18 +147,6 @@ def write_whole(path: str | PathLike[str], text: str) -> None:
         draft.write_text(text, encoding="utf-8")
 
 
-def same_file(one: str | PathLike[str], other: str | PathLike[str]) -> bool:
-    """Tell whether two paths lead to the same file, also by links; a file to come is none.
-
-    >>> same_file("no/such.csv", "no/such.csv")
-    False
-    """
-    try:
-        return os.path.samefile(one, other)
-    except (OSError, TypeError, ValueError):
-        return False
-
-
 def refuse_input(out: str | PathLike[str], what: str, *inputs: str | PathLike[str]) -> None:
     """Refuse an output that would replace one of the files that are read.
 
@@ -177,5 +159,9 @@ def refuse_input(out: str | PathLike[str], what: str, *inputs: str | PathLike[st
     *inputs : path
         The files that are read.
     """
-    if any(same_file(out, one) for one in inputs):
-        raise InputError(f"{str(out)!r} is {what}", "write to another file", argument="out")
+    for one in inputs:
+        same = False
+        with suppress(OSError, TypeError, ValueError):  # one of them is not a file, or not yet
+            same = os.path.samefile(out, one)
+        if same:
+            raise InputError(f"{str(out)!r} is {what}", "write to another file", "out")

@@ -22,6 +22,8 @@ SEPARATORS = {"comma": ",", "semicolon": ";", "tab": "\t", "pipe": "|"}
 #: Bytes at the beginning of a file from which separator and decimal mark are detected: some
 #: thousand rows, in a few hundredths of a second.
 HEAD_BYTES = 1 << 18
+#: The settings of text files that hints may name.
+SETTINGS = {"sep": ..., "decimal": ..., "encoding": ..., "format": ...}
 
 
 @dataclass(frozen=True)
@@ -91,11 +93,8 @@ class Stated:
         if self.sep is not None:
             object.__setattr__(self, "sep", _known_separator(self.sep))
         if self.decimal not in (None, ".", ","):
-            raise InputError(
-                f"decimal must be '.' or ','; got {self.decimal!r}",
-                "numbers with another decimal mark have to be converted first",
-                "decimal",
-            )
+            hint = "numbers with another decimal mark have to be converted first"
+            raise InputError(f"decimal must be '.' or ','; got {self.decimal!r}", hint, "decimal")
         if self.encoding is not None:
             object.__setattr__(self, "encoding", _known_encoding(self.encoding))
 
@@ -103,12 +102,9 @@ class Stated:
 def _known_separator(text: str) -> str:
     mark = (SEPARATORS | {"space": " ", r"\t": "\t"}).get(text.lower(), text)
     if len(mark) != 1 or not mark.isascii() or mark in '"\r\n\0':
-        raise InputError(
-            f"sep must be one character or one of {', '.join(SEPARATORS)}, space; got {text!r}",
-            "for example {sep}",
-            "sep",
-            {"sep": "semicolon"},
-        )
+        names = ", ".join(SEPARATORS)
+        problem = f"sep must be one character or one of {names}, space; got {text!r}"
+        raise InputError(problem, "for example {sep}", "sep", {"sep": "semicolon"})
     return mark
 
 
@@ -118,11 +114,8 @@ def _known_encoding(name: str) -> str:
         found.incrementaldecoder().decode(b"")  # which codecs such as base64 cannot do to text
         "".encode(found.name)
     except (LookupError, TypeError, ValueError, AttributeError):
-        raise InputError(
-            f"encoding {name!r} is not known",
-            "common ones are utf-8, utf-16, cp1252, latin-1 and mac-roman",
-            "encoding",
-        ) from None
+        hint = "common ones are utf-8, utf-16, cp1252, latin-1 and mac-roman"
+        raise InputError(f"encoding {name!r} is not known", hint, "encoding") from None
     return found.name.removesuffix("-sig")  # a byte order mark is detected
 
 
@@ -134,6 +127,11 @@ UNSTATED = Stated()
 
 class UncertainDialectError(InputError):
     """A text file whose separator, decimal mark or encoding can be read in several ways."""
+
+    @classmethod
+    def of(cls, problem: str, hint: str) -> UncertainDialectError:
+        """Return the error with a hint that may name any setting of text files."""
+        return cls(problem, hint, settings=SETTINGS)
 
 
 def detect(
@@ -203,11 +201,8 @@ def _separator(text: str, whole: bool, default: str, shown: str) -> str:
         return [*fitting, *splitting, default][0]
     ways = " or ".join(f"{mark!r} ({len(rows[0])} columns)" for mark, rows in splitting.items())
     line = shortened(text.lstrip("\r\n").splitlines()[0])
-    raise UncertainDialectError(
-        f"the columns of {shown} may be separated by {ways}: {line!r}",
-        "say which with {sep}",
-        settings={"sep": ...},
-    )
+    problem = f"the columns of {shown} may be separated by {ways}: {line!r}"
+    raise UncertainDialectError.of(problem, "say which with {sep}")
 
 
 def shortened(text: str, most: int = 60) -> str:
@@ -265,9 +260,7 @@ def _decimal(columns: Mapping[str, Mapping[str, str]], shown: str) -> str:
         problem = f"{unclear} of {shown} may have a decimal comma or a thousands separator"
     else:
         return next(iter(certain), ".")
-    raise UncertainDialectError(
-        problem, "say which is the decimal mark with {decimal}", settings={"decimal": ...}
-    )
+    raise UncertainDialectError.of(problem, "say which is the decimal mark with {decimal}")
 
 
 def _remarks(columns: Mapping[str, Mapping[str, str]], decimal: str) -> Iterator[str]:
@@ -309,13 +302,9 @@ def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
             # With a mark, "utf-16-le" is the same as "utf-16".
             if (stated.encoding or name).startswith(name.removesuffix("-sig")):
                 return name
-            raise InputError(
-                f"encoding is {stated.encoding!r}, but {shown} begins with the mark of "
-                f"{encoding_name(name)}",
-                "leave out {encoding}",
-                "encoding",
-                {"encoding": None},
-            )
+            begins = f"{shown} begins with the mark of {encoding_name(name)}"
+            problem = f"encoding is {stated.encoding!r}, but {begins}"
+            raise InputError(problem, "leave out {encoding}", "encoding", {"encoding": None})
     if stated.encoding not in (None, "utf-16"):
         return stated.encoding
     if stated.encoding or b"\0" in head:
@@ -332,11 +321,8 @@ def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
         problem = "is not in UTF-8, and its encoding cannot be told"
     else:
         return "cp1252"
-    raise UncertainDialectError(
-        f"{shown} {problem}",
-        "name it with {encoding}, for example cp1252, mac-roman, cp850 or shift-jis",
-        settings={"encoding": ...},
-    )
+    hint = "name it with {encoding}, for example cp1252, mac-roman, cp850 or shift-jis"
+    raise UncertainDialectError.of(f"{shown} {problem}", hint)
 
 
 def _utf16_without_mark(head: bytes, shown: str) -> str:
@@ -348,9 +334,5 @@ def _utf16_without_mark(head: bytes, shown: str) -> str:
     problem = "contains zero bytes, so it is not text in UTF-8"
     if b"\0" not in head:
         problem = "is not in UTF-16: it contains no zero bytes"
-    raise UncertainDialectError(
-        f"{shown} {problem}",
-        "if it is text, name its encoding with {encoding}; if not, name its format with {format}, "
-        "or save its rows as CSV",
-        settings={"encoding": ..., "format": ...},
-    )
+    hint = "if it is text, name its encoding with {encoding}; if not, name its format with {format}"
+    raise UncertainDialectError.of(f"{shown} {problem}", f"{hint}, or save its rows as CSV")

@@ -6,6 +6,7 @@ declare; `conform` then checks it.
 
 from __future__ import annotations
 
+import base64
 import datetime as dt
 import math
 import types
@@ -17,13 +18,16 @@ from typing import Any, Union
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._files.array_texts import array_of, entry_of
 from varcal._files.conform import hints_of
 from varcal._files.document import BrokenError
 from varcal.exceptions import InputError
 
 #: Arrays of numbers with more entries than this are written as bytes; smaller ones are readable.
 LARGE = 64
+#: No saved array has more dimensions than this.
+MOST_DIMENSIONS = 4
+#: The byte order in files, by type.
+_BYTES = {"float64": "<f8", "int64": "<i8"}
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
 _DATES: dict[str, Callable[[str], Any]] = {
     "date": dt.date.fromisoformat,
@@ -47,10 +51,7 @@ def plain(value: Any, special: tuple[type, Special] | None = None) -> Any:
     if is_dataclass(value):
         return {each.name: plain(getattr(value, each.name), special) for each in fields(value)}
     if isinstance(value, np.ndarray) and value.dtype.kind in _DTYPES:
-        if value.size > LARGE and value.dtype.kind in "fiu":
-            return entry_of(value)
-        dtype, shape = _DTYPES[value.dtype.kind], list(value.shape)
-        return {"dtype": dtype, "shape": shape, "values": plain(value.ravel().tolist(), special)}
+        return array_entry(value, special)
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
@@ -82,11 +83,14 @@ def built(data: Any, hint: Any, special: tuple[type, Special] | None = None) -> 
     """
     origin, options = typing.get_origin(hint), typing.get_args(hint)
     if origin in (Union, types.UnionType):
-        return built(data, _option(data, options, special), special)
+        for option in options:
+            if _fits(data, option, special):
+                return built(data, option, special)
+        raise BrokenError("it has entries of an unknown kind")
     if special is not None and hint is special[0]:
         return special[1](data)
     if hint is np.ndarray or origin is np.ndarray:
-        return _array(data)
+        return array_of(data)
     if isinstance(hint, type) and is_dataclass(hint):
         hints = hints_of(typing.cast(Hashable, hint))
         if not isinstance(data, dict) or set(data) != {each.name for each in fields(hint)}:
@@ -113,42 +117,54 @@ def _inner(options: tuple[Any, ...], k: int) -> Any:
     return options[min(k, len(options) - 1)] if options[-1] is not Ellipsis else options[0]
 
 
-def _option(data: Any, options: tuple[Any, ...], special: tuple[type, Special] | None) -> Any:
-    """Return the one of several types whose fields are those of the data."""
-    if data is None and type(None) in options:
-        return type(None)
-    for option in options:
-        if option is np.ndarray or typing.get_origin(option) is np.ndarray:
-            fits = isinstance(data, dict) and "dtype" in data
-        elif special is not None and option is special[0]:
-            fits = isinstance(data, dict)
-        elif isinstance(option, type) and is_dataclass(option):
-            fits = isinstance(data, dict) and set(data) == {each.name for each in fields(option)}
-        elif typing.get_origin(option) in (list, tuple):
-            fits = isinstance(data, list)
-        else:
-            fits = option is not type(None) and not isinstance(data, list)
-            fits = fits and (not isinstance(data, dict) or set(data) <= {"float", *_DATES})
-        if fits:
-            return option
-    raise BrokenError("it has entries of an unknown kind")
+def _fits(data: Any, option: Any, special: tuple[type, Special] | None) -> bool:
+    """Return whether JSON may describe a value of one of several types."""
+    kind = typing.get_origin(option) or option
+    if kind is type(None) or data is None:
+        return kind is type(None) and data is None
+    if kind is np.ndarray:
+        return isinstance(data, dict) and "dtype" in data
+    if special is not None and kind is special[0]:
+        return isinstance(data, dict)
+    if is_dataclass(kind):
+        return isinstance(data, dict) and set(data) == {each.name for each in fields(kind)}
+    if kind in (list, tuple) or isinstance(data, list):
+        return kind in (list, tuple) and isinstance(data, list)
+    return not isinstance(data, dict) or set(data) <= {"float", *_DATES}
 
 
-def _array(data: Any) -> AnyArray:
-    if not isinstance(data, dict) or "dtype" not in data:
+def array_entry(array: AnyArray, special: tuple[type, Special] | None = None) -> dict[str, Any]:
+    """Return an array as JSON: the bytes of large ones, the values of others."""
+    dtype = _DTYPES[array.dtype.kind]
+    entry = {"dtype": dtype, "shape": list(array.shape)}
+    if array.size <= LARGE or dtype not in _BYTES:
+        return entry | {"values": plain(array.ravel().tolist(), special)}
+    data = np.ascontiguousarray(array, dtype=_BYTES[dtype]).tobytes()
+    return entry | {"base64": base64.b64encode(data).decode("ascii")}
+
+
+def array_of(entry: Any) -> AnyArray:
+    """Return the array of an entry; what is allocated is bounded by the size of the entry."""
+    if not isinstance(entry, dict) or not {"dtype", "shape"} < set(entry):
         raise BrokenError("an array is missing")
-    if "base64" in data:
-        return array_of(data)
-    shape, values = data["shape"], built(data["values"], list[Any])
-    if set(data) != {"dtype", "shape", "values"} or data["dtype"] not in _DTYPES.values():
-        raise BrokenError("an array has an unknown type")
-    if any(isinstance(each, list) for each in values) or len(values) > LARGE * LARGE * LARGE:
-        raise BrokenError("an array holds something other than values")
-    if data["dtype"] == "object":
-        array = np.empty(len(values), dtype=object)
-        array[:] = values
-    else:
-        array = np.array(values, dtype=data["dtype"])
-    if not isinstance(shape, list) or any(type(size) is not int or size < 0 for size in shape):
+    dtype, shape = entry["dtype"], entry["shape"]
+    if dtype not in _DTYPES.values() or not isinstance(shape, list) or len(shape) > MOST_DIMENSIONS:
+        raise BrokenError("an array has an unknown type or shape")
+    if any(type(size) is not int or size < 0 for size in shape):
         raise BrokenError("an array has an impossible size")
+    match entry:
+        case {"base64": str(text)} if dtype in _BYTES and len(entry) == 3:
+            data = base64.b64decode(text, validate=True)
+            array = np.frombuffer(data, dtype=_BYTES[dtype]).astype(dtype)
+        case {"values": list(cells)} if len(entry) == 3:
+            values = built(cells, list[Any])
+            if any(isinstance(each, list) for each in values):
+                raise BrokenError("an array holds something other than values")
+            array = np.empty(len(values), dtype=object)
+            array[:] = values
+            array = array if dtype == "object" else np.array(values, dtype=dtype)
+        case _:
+            raise BrokenError("an array has unknown entries")
+    if array.size != math.prod(shape):
+        raise BrokenError(f"{array.size} values for an array of {shape}")
     return array.reshape(shape)

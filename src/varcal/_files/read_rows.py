@@ -9,7 +9,7 @@ from __future__ import annotations
 import codecs
 import io
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -40,7 +40,7 @@ def declared_schema(source: Source) -> pa.Schema:
     if source.format == "arrow":
         return _open_arrow(source).schema
     if source.format in DELIMITERS:
-        return _csv(csv.open_csv, source).schema
+        return _csv(source).schema
     fields: dict[str, pa.Field] = {}
     for table in _json_tables(source):
         for column in table.schema:
@@ -76,14 +76,6 @@ def read_table(sources: Sequence[Source], columns: Sequence[str] | None = None) 
     """
     known = same_columns(sources, columns or ())
     names = known if columns is None else list(dict.fromkeys(columns))
-    if all(source.format in DELIMITERS for source in sources):  # in several threads
-        tables = []
-        for source in sources:
-            with reading(source):
-                tables.append(_csv(csv.read_csv, source, names))
-                _refuse_bytes(tables[-1].schema)
-        schema = _common_schema(sources, (table.schema for table in tables))
-        return pa.concat_tables([table.cast(schema) for table in tables])
     schema = common_types(sources, names, instants=names)
     return pa.Table.from_batches(batches_of(sources, schema), schema)
 
@@ -122,24 +114,22 @@ def _types_of(
     if source.format in DELIMITERS:
         with reading(source):
             return _csv_types(source, names, {n: pa.string() for n in names if n in texts})
-    fields = [source.schema.field(name) for name in names]
-    if source.format == "jsonl":
-        fields = [
-            pa.field(one.name, pa.string())
-            if pa.types.is_timestamp(one.type) and one.name not in instants
-            else one
-            for one in fields
-        ]
-    return pa.schema(fields, metadata=source.schema.metadata)
+    schema = pa.schema([source.schema.field(name) for name in names], source.schema.metadata)
+    for k, one in enumerate(schema if source.format == "jsonl" else ()):
+        if pa.types.is_timestamp(one.type) and one.name not in instants:
+            schema = schema.set(k, one.with_type(pa.string()))
+    return schema
 
 
 def _csv_types(source: Source, names: Sequence[str], types: dict[str, pa.DataType]) -> pa.Schema:
     """Read a CSV file until its columns have types that fit all values."""
     while True:
         try:
-            reader = _csv(csv.open_csv, source, names, column_types=types)
-            _refuse_bytes(reader.schema)
+            reader = _csv(source, names, column_types=types)
             types = {column.name: column.type for column in reader.schema}
+            for name, kind in types.items():
+                if pa.types.is_binary(kind):  # how PyArrow reads text that is not valid UTF-8
+                    raise pa.ArrowInvalid(f"column {name!r} has invalid UTF8 data")
             for _ in reader:
                 pass
         except pa.ArrowInvalid as error:
@@ -162,12 +152,11 @@ def _common_schema(sources: Sequence[Source], schemas: Iterable[pa.Schema]) -> p
             try:
                 fields.append(_common_field(before, new))
             except pa.ArrowException:
-                raise InputError(
-                    f"column {new.name!r} has type {_decoded(new.type)} in {source.shown}, but "
-                    f"{_decoded(before.type)} in the files before it",
-                    "convert the files to the same types, or pass one file at a time",
-                    argument="column",
-                ) from None
+                kinds = [_decoded(one.type) for one in (new, before)]
+                problem = f"column {new.name!r} has type {kinds[0]} in {source.shown}, but "
+                hint = "convert the files to the same types, or pass one file at a time"
+                problem += f"{kinds[1]} in the files before it"
+                raise InputError(problem, hint, "column") from None
         common = pa.schema(fields, metadata=(common or own).metadata)
     return common
 
@@ -243,27 +232,23 @@ def _raw_batches(
         from pyarrow import parquet  # noqa: PLC0415  slow to load
 
         with parquet.ParquetFile(source.path) as file:
-            yield from map(_validated, file.iter_batches(CHUNK_ROWS, columns=schema.names))
+            for batch in file.iter_batches(CHUNK_ROWS, columns=schema.names):
+                # In a damaged or forged file, offsets and codes may point outside of their
+                # buffers, and reading such a value ends the process.
+                batch.validate(full=True)
+                yield batch
     elif source.format == "arrow":
-        for batch in map(_validated, _arrow_batches(source)):
-            for start in range(0, batch.num_rows, CHUNK_ROWS):
-                yield batch.slice(start, CHUNK_ROWS)
+        for batch in _arrow_batches(source):
+            batch.validate(full=True)
+            yield from (
+                batch.slice(start, CHUNK_ROWS) for start in range(0, batch.num_rows, CHUNK_ROWS)
+            )
     elif source.format == "jsonl":
         for table in _json_tables(source, schema):
             yield from table.combine_chunks().to_batches()
     else:
         types = {column.name: column.type for column in schema}
-        yield from _csv(csv.open_csv, source, schema.names, column_types=types, **convert)
-
-
-def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """Return rows of a binary file, after checking what PyArrow takes on trust when it reads them.
-
-    In a damaged or forged file, offsets and codes may point outside of their buffers, and reading
-    such a value ends the process. Text may not be UTF-8.
-    """
-    batch.validate(full=True)
-    return batch
+        yield from _csv(source, schema.names, column_types=types, **convert)
 
 
 def _open_arrow(source: Source) -> Any:
@@ -293,25 +278,16 @@ def _open_text(source: Source) -> Any:
     return stream
 
 
-def _csv(
-    opener: Callable[..., Any], source: Source, names: Sequence[str] | None = None, **convert: Any
-) -> Any:
-    """Read a CSV file at once or as a stream of batches: its columns, or some of them."""
+def _csv(source: Source, names: Sequence[str] | None = None, **convert: Any) -> Any:
+    """Open a CSV file as a stream of batches: its columns, or some of them."""
     dialect = source.dialect
     convert = {"strings_can_be_null": True, "decimal_point": dialect.decimal} | convert
-    return opener(
+    return csv.open_csv(
         _open_text(source),
         read_options=csv.ReadOptions(block_size=BLOCK_BYTES),
         parse_options=csv.ParseOptions(delimiter=dialect.separator, newlines_in_values=True),
         convert_options=csv.ConvertOptions(include_columns=names, **convert),
     )
-
-
-def _refuse_bytes(schema: pa.Schema) -> None:
-    """Refuse columns of a text file that PyArrow reads as bytes: they are not valid UTF-8."""
-    for column in schema:
-        if pa.types.is_binary(column.type):
-            raise pa.ArrowInvalid(f"column {column.name!r} has invalid UTF8 data")
 
 
 #: How deeply objects and lists of a JSON line may be nested. PyArrow crashes from some 10,000

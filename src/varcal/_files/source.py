@@ -20,6 +20,7 @@ from typing import IO, TYPE_CHECKING, cast
 from varcal._files.dialect import (
     HEAD_BYTES,
     PLAIN,
+    SETTINGS,
     UNSTATED,
     Dialect,
     Stated,
@@ -124,7 +125,7 @@ def format_of(path: str | PathLike[str], format: str | None = None) -> tuple[str
         f"unknown file extension: {str(path)!r}",
         f"use one of {', '.join(chain(*FORMATS.values()))} (also with .gz if it is text), or name "
         "the format with {format}",
-        settings={"format": ...},
+        settings=SETTINGS,
     )
 
 
@@ -175,14 +176,11 @@ def _paths(pattern: str) -> list[str]:
     matches = glob.iglob(pattern, recursive=True)
     found = glob.glob(glob.escape(pattern)) or sorted(islice(matches, MOST_FILES + 1))
     if not found:
-        raise InputError(
-            f"no file {pattern!r}", "check the path; a glob such as 'rows/*.parquet' works as well"
-        )
+        hint = "check the path; a glob such as 'rows/*.parquet' works as well"
+        raise InputError(f"no file {pattern!r}", hint)
     if len(found) > MOST_FILES:  # perhaps all files of a disk
-        raise InputError(
-            f"the glob {pattern!r} matches more than {MOST_FILES:,} files",
-            "give a narrower glob, or several of them in turn",
-        )
+        hint = "give a narrower glob, or several of them in turn"
+        raise InputError(f"the glob {pattern!r} matches more than {MOST_FILES:,} files", hint)
     for path in found:
         if Path(path).is_dir():
             raise InputError(f"{path!r} is a folder", f"give its files: '{path}/*.parquet'")
@@ -222,10 +220,8 @@ def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
         and not any(map(_is_ignored, path.relative_to(folder).parts))
     ]
     if not found:
-        raise InputError(
-            f"the folder {str(folder)!r} has no Parquet file",
-            "pass a glob for files of another format",
-        )
+        hint = "pass a glob for files of another format"
+        raise InputError(f"the folder {str(folder)!r} has no Parquet file", hint)
     return tuple(Source(path, "parquet", repr(str(path))) for path in found)
 
 
@@ -287,7 +283,7 @@ def reading(source: Source) -> Iterator[None]:
         raise InputError(
             f"cannot read {source.shown} as {problem}",
             next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem)),
-            settings={"encoding": ..., "sep": ..., "format": ...},
+            settings=SETTINGS,
         ) from None
 
 
@@ -304,12 +300,10 @@ def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[
     first = dict.fromkeys(sources[0].schema.names)
     for source in sources:
         names = Counter(source.schema.names)
-        for name, count in names.items():
-            if count > 1:
-                raise InputError(
-                    f"{source.shown} has two columns of the same name: {name!r}",
-                    "rename one of them",
-                )
+        twice = next((name for name, count in names.items() if count > 1), None)
+        if twice is not None:
+            problem = f"{source.shown} has two columns of the same name: {twice!r}"
+            raise InputError(problem, "rename one of them")
         for name in (*wanted, *first):
             if name not in names:
                 raise no_column(name, source)
@@ -325,9 +319,5 @@ def no_column(name: str, source: Source) -> InputError:
     error = InputError.no_column(name, known, where=source.shown)
     if len(known) != 1 or source.format not in DELIMITERS:
         return error
-    return InputError(
-        error.message,
-        f"all of the header is one column, {shortened(known[0])!r}; name the separator with "
-        "{sep}",
-        settings={"sep": ...},
-    )
+    hint = f"all of the header is one column, {shortened(known[0])!r}; name the separator with "
+    return InputError(error.message, hint + "{sep}", settings=SETTINGS)

@@ -32,15 +32,12 @@ def output_dialect(sources: Sequence[Source], format: str) -> Dialect:
     """
     if format not in DELIMITERS or any(source.format not in DELIMITERS for source in sources):
         return Dialect(DELIMITERS.get(format, ","))
-    first = sources[0]
-    own = first.dialect
+    first, own = sources[0], sources[0].dialect
     for source in sources:
         if source.dialect.decimal != own.decimal:
-            raise InputError(
-                f"{first.shown} is {own.describe()}, but {source.shown} is "
-                f"{source.dialect.describe()}",
-                "pass files with the same decimal mark, or write Parquet, which has none",
-            )
+            written = f"{source.shown} is {source.dialect.describe()}"
+            hint = "pass files with the same decimal mark, or write Parquet, which has none"
+            raise InputError(f"{first.shown} is {own.describe()}, but {written}", hint)
     if any(source.dialect.encoding != own.encoding for source in sources):
         own = replace(own, encoding="utf-8")
     if format == first.format:
@@ -108,15 +105,11 @@ def _written(write: Callable[..., Any], *given: Any) -> Any:
 def _check_names(names: Sequence[str], encoding: str) -> None:
     """Refuse names of new columns that the encoding of the input does not have."""
     for name in names:
-        try:
-            name.encode(encoding)
-        except UnicodeEncodeError:
-            raise InputError(
-                f"the column name {name!r} cannot be written in {encoding_name(encoding)}, the "
-                "encoding of the input",
-                "write Parquet, or convert the input to UTF-8",
-                argument="column",
-            ) from None
+        if name.encode(encoding, "replace").decode(encoding) != name:
+            known = f"{encoding_name(encoding)}, the encoding of the input"
+            hint = "write Parquet, or convert the input to UTF-8"
+            problem = f"the column name {name!r} cannot be written in {known}"
+            raise InputError(problem, hint, "column")
 
 
 def _with_shared_levels(batch: pa.RecordBatch, known: dict[str, Any]) -> pa.RecordBatch:
@@ -143,11 +136,9 @@ def _text_rows(batch: pa.RecordBatch, decimal: str) -> Iterator[tuple[str | None
         try:
             texts = column.cast(pa.string())
         except pa.ArrowException:
-            raise InputError(
-                f"column {name!r} of type {column.type} cannot be written as text",
-                "write Parquet or Arrow instead, or drop the column",
-                argument="column",
-            ) from None
+            problem = f"column {name!r} of type {column.type} cannot be written as text"
+            hint = "write Parquet or Arrow instead, or drop the column"
+            raise InputError(problem, hint, "column") from None
         if number and decimal != ".":
             texts = compute.replace_substring(texts, ".", decimal)
         columns.append(texts.to_pylist())
@@ -158,9 +149,8 @@ def _json_lines(batch: pa.RecordBatch) -> Iterator[str]:
     try:
         rows = batch.to_pylist()
     except (OverflowError, ValueError) as error:  # such as a date after the year 9999
-        raise InputError(
-            f"a value cannot be written as JSON: {error}", "write Parquet or Arrow instead"
-        ) from None
+        problem = f"a value cannot be written as JSON: {error}"
+        raise InputError(problem, "write Parquet or Arrow instead") from None
     for row in rows:
         yield json.dumps(_json_value(row), ensure_ascii=False, default=str) + "\n"
 

@@ -2,30 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri, stdtr
 
 from varcal._arrays import Bools, Floats
-from varcal._inference.critical import (
-    path_angles,
-    simultaneous_critical,
-    student_quantile,
-    worst_candidates,
-)
-from varcal._inference.jumps import Jump, Jumps, possible_jumps, with_jumps
-from varcal._inference.local_polynomial import smoother_weights
-from varcal._inference.variance import (
-    ERROR,
-    GAP,
-    PREDICTED_ERROR,
-    cell_variance,
-    effective_groups,
-    group_factor,
-)
+from varcal._inference.multiplicity import student_quantile
+from varcal._inference.smoothers import Jump, Jumps, possible_jumps, smoother_weights, with_jumps
 from varcal._sums.curve_cells import EVEN_COUNTS, Cells
 
 #: The largest number of cells that a curve is fitted to.
@@ -41,7 +28,8 @@ NARROWEST_WINDOW, WIDEST_WINDOW = 0.06, 0.13
 #: With at most this many distinct values, and at least the given number of rows per value on
 #: average, each value is estimated separately, as a level is.
 FEW_LEVELS, ROWS_PER_LEVEL = 20, 10
-#: Cross-validation ignores spans with a smaller share of residual degrees of freedom than this.
+#: Cross-validation ignores spans with a smaller share of residual degrees of freedom than this, and
+#: at least this share of a row's variance is left in its residual.
 LEAST_FREEDOM = 0.1
 #: Degree of the local polynomials that choose the span and are drawn, and of those of the band.
 SPAN_DEGREE, BAND_DEGREE = 2, 4
@@ -52,6 +40,18 @@ NARROWER_BY = 2
 #: places are too uncertain: searching all rows makes the interval of the largest gap up to twice
 #: as wide. With 5 % a fault in the outer rows was missed.
 TRIM = 0.01
+#: Bisections of the tube formula: more than enough for the last bit of a double.
+BISECTIONS = 60
+ERROR, PREDICTED_ERROR, GAP = range(3)
+#: Rows, half of them hits, that are added to the observed ones (Agresti and Coull).
+PRIOR_ROWS = 4.0
+#: The least variance under the fitted gap, as part of the variance of calibrated scores.
+LEAST_MODEL = 0.1
+#: The least variance of a row whose score is 0 or 1. Only its ratio to other variances counts; the
+#: product with the square of the smallest weight (1e-241) is still a number.
+LEAST_NULL = 1e-30
+#: The least sum of fourth powers, to avoid division by 0.
+TINY = 1e-300
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ class Bands:
     x : ndarray of shape (k,)
         Mean of the variable in each cell; all other arrays have one value per cell, too.
     error, predicted_error, gap : ndarray
-        Estimates at the centre of the bands: gap = error − predicted_error.
+        Estimates at the centre of the bands; those of error and predicted error are smoothed again.
     error_se, predicted_error_se, gap_se : ndarray
         Standard errors.
     pointwise_critical, critical : float
@@ -180,10 +180,18 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
         hat = with_jumps(design.hat(half_span, BAND_DEGREE), jumps, variance, by)
         window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
         smooth = with_jumps(by, jumps, variance, by) @ responses
-        found.append(
-            _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
-        )
+        one = _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
+        even = with_jumps(design.hat(half_span, SPAN_DEGREE), jumps, variance, by)
+        found.append(_evened(one, even, design.hat(half_span, 0)))
     return _joined(found, possible)
+
+
+def _evened(bands: Bands, even: Floats, mean: Floats) -> Bands:
+    """Smooth what the pointwise bands of error and predicted error follow: noise is no shape."""
+    names = ("error", "predicted_error")
+    changed = {name: even @ getattr(bands, name) for name in names}
+    changed |= {f"{name}_se": mean @ getattr(bands, f"{name}_se") for name in names}
+    return replace(bands, **changed)
 
 
 def _joined(found: list[Bands], possible: list[Jumps]) -> Bands:
@@ -192,24 +200,26 @@ def _joined(found: list[Bands], possible: list[Jumps]) -> Bands:
     if len(found) == 1:
         return first
     trust = np.array([one.trust for one in possible])[:, None]
+    # A jump that is only possible widens the simultaneous band: most places are far from it.
+    moved = np.array([len(one.jumps) == len(possible[0].jumps) for one in possible])
 
     def stacked(name: str) -> Floats:
         return np.array([getattr(one, name) for one in found])
 
     def widened(name: str) -> Floats:
         apart = np.abs(stacked(name) - getattr(first, name)) / first.pointwise_critical
-        out: Floats = np.max(apart + trust * stacked(f"{name}_se"), axis=0)
+        out: Floats = apart + trust * stacked(f"{name}_se")
         return out
 
     gap, gap_se, inside = stacked("gap"), widened("gap"), first.searched
     low = np.min(gap - trust * (gap - stacked("low")), axis=0)
     high = np.max(gap + trust * (stacked("high") - gap), axis=0)
-    largest = np.abs(first.gap) + first.pointwise_critical * gap_se
+    largest = np.abs(first.gap) + first.pointwise_critical * gap_se.max(axis=0)
     return replace(
         first,
-        error_se=widened("error"),
-        predicted_error_se=widened("predicted_error"),
-        gap_se=gap_se,
+        error_se=widened("error")[moved].max(axis=0),
+        predicted_error_se=widened("predicted_error")[moved].max(axis=0),
+        gap_se=gap_se[moved].max(axis=0),
         low=low,
         high=high,
         candidates=stacked("candidates").max(axis=0) > 0,
@@ -491,3 +501,259 @@ def _even_hat(k: int, half_span: float, degree: int) -> Floats:
 def _even_stack(k: int) -> tuple[Floats, Floats]:
     stack = np.stack([_even_hat(k, half_span, SPAN_DEGREE) for half_span in HALF_SPANS])
     return stack, np.trace(stack, axis1=1, axis2=2)
+
+
+def _two_tails(c: float, dof: float) -> float:
+    return 2 * float(ndtr(-c) if math.isinf(dof) else stdtr(dof, -c))
+
+
+def path_length(factor: Floats) -> float:
+    r"""Length of the curve's path on the unit sphere, :math:`\kappa_0`.
+
+    With :math:`T(x)` the row of the factor at x divided by its length,
+    :math:`\kappa_0 = \int \|T'(x)\| dx`, here the sum of the angles between neighbours. The angle
+    between independent points is :math:`\pi / 2`.
+
+    Examples
+    --------
+    >>> round(path_length(np.eye(3)) / np.pi, 6)
+    1.0
+    """
+    norm = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    return float(path_angles(factor[norm > 0]).sum())
+
+
+def path_angles(factor: Floats) -> Floats:
+    """Return the angles between neighbouring points, none of which may have variance 0."""
+    norm = np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    # For small angles the chord is more accurate than the cosine.
+    step = np.diff(factor / norm[:, None], axis=0)
+    chord = np.sqrt(np.einsum("ij,ij->i", step, step))
+    angles: Floats = 2 * np.arcsin(np.minimum(chord / 2, 1.0))
+    return angles
+
+
+def simultaneous_critical(
+    factor: Floats, *, length: float | None = None, level: float = 0.95, dof: float = math.inf
+) -> float:
+    r"""Critical value c with :math:`P(\sup_x |\hat g(x) - g(x)| / se(x) \le c) \ge level`.
+
+    The smaller of two bounds. The tube formula solves
+
+    .. math:: \frac{\kappa_0}{\pi}\left(1 + \frac{c^2}{\nu}\right)^{-\nu/2}
+              + P(|t_\nu| > c) = 1 - level;
+
+    Šidák's inequality treats the points as independent, which suits levels of a category.
+
+    Parameters
+    ----------
+    factor : ndarray of shape (k, r)
+        Factor of the covariance along the curve.
+    length : float, optional
+        Its :func:`path_length`, where that is known.
+    level : float
+        Confidence level.
+    dof : float
+        Degrees of freedom of the standard errors.
+
+    References
+    ----------
+    Sun, J. and Loader, C. R. (1994). Simultaneous confidence bands for linear regression and
+    smoothing. Annals of Statistics 22, 1328-1345.
+    Šidák, Z. (1967). Rectangular confidence regions for the means of multivariate normal
+    distributions. JASA 62, 626-633.
+
+    Examples
+    --------
+    >>> round(simultaneous_critical(np.eye(1)), 4), round(simultaneous_critical(np.eye(10)), 4)
+    (1.96, 2.7996)
+    """
+    points = max(1, int(np.count_nonzero(np.einsum("ij,ij->i", factor, factor))))
+    sidak = student_quantile(0.5 + level ** (1 / points) / 2, dof)
+    share = (path_length(factor) if length is None else length) / math.pi
+    alpha = 1 - level
+    low, high = student_quantile(0.5 + level / 2, dof), sidak
+    for _ in range(BISECTIONS):
+        c = (low + high) / 2
+        tail = math.exp(-c * c / 2) if math.isinf(dof) else (1 + c * c / dof) ** (-dof / 2)
+        if share * tail + _two_tails(c, dof) > alpha:
+            low = c
+        else:
+            high = c
+    return high
+
+
+def worst_candidates(
+    gap: Floats,
+    factor: Floats,
+    inside: Bools | None = None,
+    *,
+    independent_points: float | None = None,
+    margin: float = 0.0,
+    level: float = 0.95,
+    dof: float = math.inf,
+) -> tuple[int, Bools]:
+    r"""Find the point with the largest absolute gap, and all points that could be it.
+
+    Every v with :math:`|\hat g(\hat v^*)| - |\hat g(v)| \le z \cdot sd` of that difference is
+    kept. The largest of `independent_points` independent differences exceeds z in 1 − level of
+    all samples.
+
+    Parameters
+    ----------
+    gap : ndarray of shape (k,)
+        Estimates.
+    factor : ndarray of shape (k, r)
+        Factor of their covariance.
+    inside : ndarray of bool, shape (k,), optional
+        The points to search.
+    independent_points : float, optional
+        The number of points that vary independently, by default :math:`\kappa_0 / \pi`, which
+        suits a smooth curve.
+    margin : float
+        Standard errors that are subtracted from the absolute gaps before the largest is taken, so
+        that a noisy end of a curve is not the worst point for its noise.
+    level, dof
+        As in :func:`simultaneous_critical`.
+
+    Returns
+    -------
+    int, ndarray of bool
+        The worst point, and a confidence set for the true one.
+
+    Examples
+    --------
+    >>> worst, kept = worst_candidates(np.array([0.1, -0.5, 0.45]), 0.05 * np.eye(3))
+    >>> worst, kept.tolist()
+    (1, [False, True, True])
+    """
+    if inside is None or not inside.any():
+        inside = np.ones(len(gap), bool)
+    size = np.abs(gap)
+    sure = size - margin * np.sqrt(np.einsum("ij,ij->i", factor, factor))
+    worst = int(np.argmax(np.where(inside, sure, -np.inf)))
+    signed = np.where(gap < 0, -1.0, 1.0)[:, None] * factor
+    apart = signed[worst] - signed
+    sd = np.sqrt(np.einsum("ij,ij->i", apart, apart))
+    most = max(np.count_nonzero(inside) - 1.0, 1.0)
+    if independent_points is None:
+        independent_points = path_length(factor[inside]) / math.pi
+    z = student_quantile(level ** (1 / min(max(independent_points, 1.0), most)), dof)
+    return worst, inside & (size[worst] - size <= z * sd)
+
+
+def _squares(cells: Cells, fit: Floats, response: int) -> Floats:
+    """Return Σw²(response − fit)² over the rows of each cell."""
+    if response == GAP:
+        first, second = cells.score2 - cells.hit2, cells.square2
+    elif response == ERROR:
+        first = second = cells.weight2 - cells.hit2
+    else:
+        first = cells.weight2 - cells.score2
+        second = first - cells.null2
+    out: Floats = np.maximum(second - 2 * fit * first + fit**2 * cells.weight2, 0.0)
+    return out
+
+
+def _freedom(hat: Floats, n: Floats) -> Floats:
+    """Return the share of a row's variance that is left in its residual."""
+    used = (2 * np.diag(hat) - np.einsum("ij,ij->i", hat, hat)) / n
+    out: Floats = np.maximum(1 - used, LEAST_FREEDOM)
+    return out
+
+
+def _fitted_variance(cells: Cells, fit: Floats, response: int) -> Floats:
+    """Return the variance of a row's outcome if the fit is right: of a hit, or of the gap."""
+    null = np.maximum(cells.null2 / cells.weight2, LEAST_NULL)
+    if response == ERROR:
+        return np.maximum(fit * (1 - fit), LEAST_MODEL * null)
+    middle = cells.score2 / cells.weight2
+    return np.maximum(null + fit * (2 * middle - 1) - fit**2, LEAST_MODEL * null)
+
+
+def cell_variance(cells: Cells, fit: Floats, hat: Floats, window: Floats, response: int) -> Floats:
+    r"""Return the variance of the cell means of a response for independent rows.
+
+    The squared residuals of the rows are averaged over a window of cells. Where the gap changes
+    within a window, so does the variance of hits: scores of .99 with hit rates of .85 at the end
+    of a variable vary thirteen times as much as the calibrated scores beside them. The variances
+    of error and gap are therefore at least those of the fitted curve, scaled to the squared
+    residuals of the window. They are also at least those of calibrated scores,
+    :math:`s(1 - s)`, and four rows, half of them hits, are added; otherwise the variance would be
+    0 in a window that contains only hits.
+
+    Parameters
+    ----------
+    cells : Cells
+        The sums.
+    fit : ndarray of shape (k,)
+        Fitted response at the cells.
+    hat : ndarray of shape (k, k)
+        The weights of its smoother.
+    window : ndarray of shape (k, k)
+        Weights of the average, rows summing to one; the identity for levels.
+    response : int
+        ``ERROR``, ``PREDICTED_ERROR`` or ``GAP``.
+
+    References
+    ----------
+    Agresti, A. and Coull, B. A. (1998). Approximate is better than "exact" for interval
+    estimation of binomial proportions. American Statistician 52, 119-126.
+    """
+    outcome = response != PREDICTED_ERROR
+    squares = _squares(cells, fit, response)
+    scale = window @ cells.weight2
+    around = window @ (squares / _freedom(hat, cells.n))
+    unit = around / scale
+    if outcome:
+        model = _fitted_variance(cells, fit, response)
+        unit = np.maximum(unit, model * around / (window @ (model * cells.weight2)))
+        unit = np.maximum(unit, window @ cells.null2 / scale)
+        rows = (window @ cells.n) / np.einsum("ij,ij->i", window, window)
+        unit = (rows * unit + PRIOR_ROWS / 4) / (rows + PRIOR_ROWS)
+    return unit * cells.weight2 / cells.weight**2
+
+
+def group_factor(
+    cells: Cells, fit: Floats, hat: Floats, response: int, independent: Floats
+) -> Floats:
+    r"""Return a factor of the covariance of the fit if rows of a group depend on each other.
+
+    It has one column per bucket of groups, :math:`u_b(x) = \sum_j l_j(x) R_{jb} / W_j`, where
+    :math:`R_{jb}` is the sum of the bucket's weighted residuals in cell j. If the resulting
+    variance is below that of independent rows, further columns add the difference.
+
+    Parameters
+    ----------
+    cells, fit, hat, response
+        As in :func:`cell_variance`; the cells must have sums by bucket.
+    independent : ndarray of shape (k, k)
+        Factor under independent rows.
+    """
+    w, hit, score = cells.group_weight, cells.group_hit, cells.group_score
+    assert w is not None and hit is not None and score is not None
+    total = {ERROR: lambda: w - hit, PREDICTED_ERROR: lambda: w - score, GAP: lambda: score - hit}
+    residual = total[response]() - fit[:, None] * w
+    residual /= (cells.weight * np.sqrt(_freedom(hat, cells.n)))[:, None]
+    filled = w.sum(0) > 0
+    n_groups = int(np.count_nonzero(filled))
+    factor = hat @ residual[:, filled] * np.sqrt(n_groups / max(n_groups - 1, 1))
+    least = np.einsum("ij,ij->i", independent, independent)
+    variance = np.einsum("ij,ij->i", factor, factor)
+    shortfall = np.sqrt(np.maximum(1 - variance / np.where(least > 0, least, 1.0), 0.0))
+    return np.hstack([factor, shortfall[:, None] * independent])
+
+
+def effective_groups(group_w: Floats, w: Floats, hat: Floats) -> float:
+    r"""Return the effective number of groups in the fit at a typical point.
+
+    With :math:`a_b(x) = \sum_j l_j(x) W_{jb} / W_j` the share of bucket b,
+    the median over x of :math:`(\sum_b a_b^2)^2 / \sum_b a_b^4`.
+
+    Examples
+    --------
+    >>> effective_groups(np.ones((2, 5)), np.full(2, 5.0), np.eye(2))
+    5.0
+    """
+    share = (hat @ (group_w / w[:, None])) ** 2
+    return float(np.median(share.sum(1) ** 2 / np.maximum((share**2).sum(1), TINY)))

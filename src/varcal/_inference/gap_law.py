@@ -1,4 +1,4 @@
-"""GapLaw: the gaps of bins and their covariance, and the moments of the plug-in error."""
+"""GapLaw: how the gaps of bins vary, for independent rows, predicted sides and groups."""
 
 from __future__ import annotations
 
@@ -13,11 +13,19 @@ from numpy.typing import ArrayLike
 from scipy.linalg import block_diag
 from scipy.special import betaincinv, ndtr
 
-from varcal._arrays import Floats, ratio_or_zero
-from varcal._inference.error_sums import ErrorSums, plug_in
+from varcal._arrays import Floats, Ints, ratio_or_zero
+from varcal._inference.error_sums import (
+    ErrorSums,
+    constant_gap_variance,
+    error_sums,
+    error_sums_by_bucket,
+    merged_cells,
+    plug_in,
+)
 from varcal._inference.multiplicity import two_sided_quantile
-from varcal._inference.quadratic_forms import constant_gap_variance
-from varcal._sums.stats import PRIOR_ROWS
+from varcal._sums.bins import NumericBins
+from varcal._sums.stats import PRIOR_ROWS, BinnedStats
+from varcal.exceptions import InputError
 
 #: A gap this many standard errors from 0 practically never has the other sign by chance.
 NEVER_FOLDS = 8.0
@@ -29,6 +37,14 @@ FEW_EVENTS = 20
 SAME_ROWS = 1e-9
 #: Bins up to which the skewness that they share is computed; it takes products of matrices.
 MOST_TOGETHER = 100
+#: In a bin's variance, the variance that is pooled over bins counts like this many groups.
+PRIOR_GROUPS = 4
+#: With fewer degrees of freedom than this, the variance between groups is not taken from the
+#: differences within bins alone, but also from those between bins, which count like
+#: `PRIOR_DEGREES` degrees of freedom.
+FEW_DEGREES, PRIOR_DEGREES = 20, 5
+#: The least degrees of freedom of Student's t.
+LEAST_DEGREES = 2
 
 
 @dataclass(frozen=True)
@@ -70,26 +86,26 @@ class GapLaw:
     ordered: bool = False
 
     @classmethod
-    def from_cells(cls, cells: ErrorSums, *, center: bool = False) -> GapLaw:
+    def from_cells(cls, cells: ErrorSums, null: Floats | None = None) -> GapLaw:
         r"""Compute the law from sums over independent rows.
 
         The variance of a bin's gap is the sandwich variance, shrunk towards that of the null with
         the weight of five rows,
         :math:`[n_b \sum_b w^2 (e - \bar e_b)^2 + 5 V_b] / ((n_b + 4) W_b^2)`. Shares vary as those
-        of a multinomial distribution with the effective number of rows.
+        of a multinomial distribution with the effective number of rows. Another hypothesis than
+        calibration has other variances `null` of the cells' sums.
         """
-        null = constant_gap_variance(cells) if center else cells.null2
+        null = cells.null2 if null is None else null
         spread = (cells.n * cells.scatter() + PRIOR_ROWS * null) / (cells.n + PRIOR_ROWS - 1)
         share = cells.share
         share_cov = _diagonal(share) - share[..., :, None] * share[..., None, :]
-        law = cls(
+        return cls(
             gap=cells.gap,
             share=share,
             cov=_diagonal(ratio_or_zero(spread, cells.weight**2)),
             null_cov=_diagonal(ratio_or_zero(null, cells.weight**2)),
             share_cov=ratio_or_zero(share_cov, cells.effective_n[..., None, None]),
         )
-        return law.center() if center else law
 
     @classmethod
     def stack(cls, laws: Sequence[GapLaw]) -> GapLaw:
@@ -229,6 +245,12 @@ def gap_interval(
     return np.maximum(low, -1.0), np.minimum(high, 1.0)
 
 
+def gap_ends(stats: BinnedStats, reach: Floats, level: float) -> tuple[Floats, Floats]:
+    """Return `gap_interval` for the bins of a table, counted by their effective rows."""
+    rows = ratio_or_zero(stats.total("weight") ** 2, stats.total("weight2"))
+    return gap_interval(stats.gap, reach, rows, stats.accuracy, level)
+
+
 def plug_in_moments(
     law: GapLaw, shape: Floats, theta: Floats, *, shared: bool = True
 ) -> tuple[Floats, Floats, Floats]:
@@ -314,3 +336,180 @@ def _diagonal(values: Floats) -> Floats:
 def root_diagonal(matrix: Floats) -> Floats:
     """Return the roots of the diagonal of covariance matrices: standard errors."""
     return np.asarray(np.sqrt(np.maximum(np.diagonal(matrix, axis1=-2, axis2=-1), 0.0)))
+
+
+def cell_law(tables: Sequence[BinnedStats], *, center: bool = False) -> GapLaw:
+    r"""Return the law of the gaps of cells, all bins of the first side, then those of the next.
+
+    With `center` the average gap of each side is taken off,
+
+    .. math:: d_{bs} = g_{bs} - \bar g_s, \qquad \text{uneven} = \sum_{bs} \pi_{bs} |d_{bs}|,
+
+    which makes the gaps of a side depend on each other. The variance of a cell is that of
+    `GapLaw.from_cells`, shrunk towards the variance of a gap that is constant within the side.
+    With groups it is the variance between groups (`cluster_law`).
+
+    Parameters
+    ----------
+    tables : sequence of BinnedStats
+        The table of each side, over the same bins.
+    """
+    sums = error_sums_by_bucket if tables[0].sums.shape[1] > 1 else error_sums
+    ordered = isinstance(tables[0].bins, NumericBins)
+    return law_of_sides([sums(stats) for stats in tables], center=center, ordered=ordered)
+
+
+def law_of_sides(
+    parts: Sequence[ErrorSums], *, center: bool = False, ordered: bool = False
+) -> GapLaw:
+    """Return the law from the sums of each side, of shape (bins,) or (groups, bins)."""
+    sides = len(parts)
+    if parts[0].n.ndim > 1:
+        about = [_about_mean(part) for part in parts] if center else parts
+        law = cluster_law(_joined(about), center=center, sides=sides)
+        return replace(law, ordered=ordered)
+    cells = _joined(parts)
+    if not center:
+        return GapLaw.from_cells(cells)
+    null = np.concatenate([constant_gap_variance(part) for part in parts])
+    return replace(GapLaw.from_cells(cells, null), ordered=ordered).center(sides)
+
+
+def finer_law(fine: Sequence[BinnedStats], cells: Ints, *, center: bool = False) -> GapLaw:
+    """Return the law of the gaps of finer cells, from tables of fine ones and their numbers."""
+    parts = [merged_cells(error_sums(stats), cells) for stats in fine]
+    return law_of_sides(parts, center=center, ordered=True)
+
+
+def _joined(parts: Sequence[ErrorSums]) -> ErrorSums:
+    """Put the bins of all sides side by side."""
+    names = ErrorSums.__dataclass_fields__
+    return ErrorSums(
+        **{name: np.concatenate([getattr(part, name) for part in parts], axis=-1) for name in names}
+    )
+
+
+def _about_mean(cells: ErrorSums) -> ErrorSums:
+    """Take the mean error of a side off, for sums by bucket of groups."""
+    mean = float(ratio_or_zero(cells.error.sum(), np.asarray(cells.weight.sum())))
+    return ErrorSums(
+        **vars(cells)
+        | {
+            "error": cells.error - mean * cells.weight,
+            "error2": cells.error2 - mean * cells.weight2,
+            "square2": cells.square2 - 2 * mean * cells.error2 + mean**2 * cells.weight2,
+        }
+    )
+
+
+def part_of(law: GapLaw, cells: Floats) -> tuple[float, float, float]:
+    """Return share, gap and standard error of some cells together; `cells` has 1 for each."""
+    weight = law.share * cells
+    share = float(weight.sum())
+    weight = weight / share
+    variance = float(weight @ law.cov @ weight)
+    return share, float(weight @ law.gap), max(variance, 0.0) ** 0.5
+
+
+def cluster_law(groups: ErrorSums, *, center: bool = False, sides: int = 1) -> GapLaw:
+    r"""Return the law of the gaps of bins from the sums of each group in each bin, (G, B).
+
+    In bin b, group g has the share :math:`h` of the weight and the gap :math:`D`, and
+    :math:`m_b = 1 / \sum_g h^2` groups count. If the variable is constant within groups, a bin
+    has only a few groups, whose scatter about the bin's gap says little about its variance.
+    Therefore it is averaged with :math:`\tau^2 \sum_g h^2`, where the variance :math:`\tau^2` of
+    D beyond that of independent rows is pooled over all bins:
+
+    .. math::
+        \frac{(m_b - 1)\, \mathrm{CR2}_b + 4 (\tau^2 \sum h^2 + \text{row variance})}{m_b + 3},
+        \qquad \mathrm{CR2}_b = \frac{1}{W_b^2} \sum_g \frac{W^2 (D - d_b)^2}{1 - h}.
+
+    It is at least the variance of independent rows. Without a gap, deviations are those from the
+    overall gap. The degrees of freedom are
+    :math:`\nu = \sum_b (m_b - 1)`, at most G − 1.
+    """
+    n_groups = checked_groups(groups.weight.sum(-1))
+    total = ErrorSums(**{name: value.sum(0) for name, value in vars(groups).items()})
+    rows = GapLaw.from_cells(total)
+    null_of_rows = rows.null_cov
+    if center:
+        null_of_rows = np.diag(ratio_or_zero(constant_gap_variance(total), total.weight**2))
+    weight, part = groups.weight, ratio_or_zero(groups.weight, total.weight)
+    concentration = (part**2).sum(0)
+    many = ratio_or_zero(np.ones(()), concentration)
+    degrees = float((many - 1)[many > 0].sum())
+    scatter = groups.n * groups.scatter() + PRIOR_ROWS * groups.null2
+    noise = ratio_or_zero(scatter, (groups.n + PRIOR_ROWS - 1) * weight)  # W times the variance
+
+    about_bins = weight * (groups.gap - rows.gap) * (weight > 0)
+    # About the overall gap, so that a gap that all groups share is not taken for their luck.
+    about_null = weight * (groups.gap - total.overall) * (weight > 0)
+    between = _between(about_bins, weight, noise, 1 - part)
+    overall = _between(about_null, weight, noise, np.ones(()))
+    if degrees < FEW_DEGREES:
+        either = max(between, overall)
+        between = (degrees * between + PRIOR_DEGREES * either) / (degrees + PRIOR_DEGREES)
+    by_group = weight / weight.sum()
+    spread = by_group - rows.share * by_group.sum(-1, keepdims=True)
+    law = GapLaw(
+        gap=rows.gap,
+        share=rows.share,
+        cov=_covariance(
+            about_bins, 1 - part, total, np.maximum(many - 1, 0), between * concentration, rows.cov
+        ),
+        null_cov=_covariance(
+            about_null, np.ones(()), total, many, overall * concentration, null_of_rows
+        ),
+        share_cov=n_groups / (n_groups - 1) * spread.T @ spread,
+        df=max(min(degrees, n_groups - 1.0), LEAST_DEGREES),
+    )
+    return law.center(sides) if center else law
+
+
+def _between(residual: Floats, weight: Floats, noise: Floats, left: Floats) -> float:
+    """Return the variance of the gaps of groups beyond that of independent rows."""
+    observed = ratio_or_zero(residual**2, weight).sum() - (left * noise).sum()
+    return max(float(observed), 0.0) / max(float((left * weight).sum()), np.finfo(float).tiny)
+
+
+def _covariance(
+    residual: Floats,
+    left: Floats,
+    total: ErrorSums,
+    degrees: Floats,
+    pooled: Floats,
+    of_rows: Floats,
+) -> Floats:
+    """Return the covariance of the gaps of bins from the groups' residuals."""
+    own = ratio_or_zero(ratio_or_zero(residual**2, left).sum(0), total.weight**2)
+    least = np.diagonal(of_rows)
+    variance = (degrees * own + PRIOR_GROUPS * (pooled + least)) / (degrees + PRIOR_GROUPS)
+    variance = np.maximum(variance, least)
+    scaled = ratio_or_zero(residual, total.weight)
+    observed = scaled.T @ scaled
+    lift = ratio_or_zero(np.sqrt(variance), root_diagonal(observed))
+    covariance = observed * np.outer(lift, lift)
+    np.fill_diagonal(covariance, variance)
+    return covariance
+
+
+def checked_groups(weight: Floats) -> int:
+    """Return the number of groups with weight; refuse a single one."""
+    n_groups = int((weight > 0).sum())
+    if n_groups < 2:
+        raise InputError(
+            "groups has only one group with weight",
+            "at least two groups are needed",
+            argument="groups",
+        )
+    return n_groups
+
+
+def gap_law(stats: BinnedStats) -> GapLaw:
+    """Return the law of the gaps of bins.
+
+    With groups, variances come from the sums of buckets of groups (`cluster_law`).
+    """
+    if stats.sums.shape[1] == 1:
+        return GapLaw.from_cells(error_sums(stats))
+    return cluster_law(error_sums_by_bucket(stats))

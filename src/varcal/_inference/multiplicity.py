@@ -59,6 +59,13 @@ def cauchy(p_values: Sequence[ArrayLike], weights: Sequence[float] | None = None
     return np.asarray(np.where(p.min(0) > MOST_P, p.min(0), combined))
 
 
+def student_quantile(probability: float, dof: float = math.inf) -> float:
+    """Quantile of Student's t; of the normal for infinite degrees of freedom."""
+    if math.isinf(dof):
+        return float(ndtri(probability))
+    return float(stdtrit(dof, probability))
+
+
 def two_sided_quantile(level: float, df: float = math.inf) -> float:
     """Return how many standard errors an interval of this level reaches to either side.
 

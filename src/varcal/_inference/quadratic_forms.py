@@ -1,27 +1,155 @@
-"""Quadratic forms in sums of errors, with their moments under the hypothesis."""
+"""Quadratic forms in sums of errors, which count as normal scores even with few events."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike
-from scipy.special import chdtrc
+from scipy.special import betainc, chdtrc, gammainc, ndtri
 
-from varcal._arrays import Floats, ratio_or_zero
+from varcal._arrays import Bools, Floats, ratio_or_zero
 from varcal._inference.error_sums import ErrorSums
-from varcal._inference.normal_scores import LEAST_P, normalized
 
+#: The least variance of a bin, in events: one event where scores say 0 is evidence, no proof.
+LEAST_EVENTS = 0.01
+#: A constant gap takes at most this part of the mean score of a cell, or of what is left to 1.
+MOST_OF_SCORE = 0.5
+#: Above this variance a normal score has the moments of a normal law.
+DENSE_EVENTS = 10.0
+#: Counts over which the moments of the score of a sparse bin are summed.
+COUNTS = np.arange(40.0)
+#: The least distance of the skewness of rows from 1 and -1: a binomial law has finite trials.
+LEAST_APART = 1e-9
+#: A sum with less skewness is normal.
+LEAST_SKEW = 1e-6
+#: The least p-value.
+LEAST_P = 1e-300
 #: The variance of a form is at least this part of its mean: that of a chi-square.
 LEAST_VARIANCE = 2.0
-#: The variance of a cell with a constant gap is at least this part of its variance without a gap.
-LEAST_MODEL = 0.1
-#: Weight of the model of a constant gap against the observed scatter, as a number of rows times
-#: their variance.
-MODEL_ROWS = 50.0
+#: Half-waves of the cosines: those of a sine of four periods.
+MOST_WAVES = 8
 #: A column is dropped if less than this part of its squared norm is left after projecting out
 #: the columns before it.
 DEPENDENT = 1e-9
+
+
+def row_skewness(cells: ErrorSums, gap: Floats) -> Floats:
+    r"""Return the mean of 1 − 2q over the rows of each cell, weighted by their variance q(1 − q).
+
+    It is the third cumulant of a cell divided by its variance, with q = s − gap. Sums have its
+    mean square, :math:`1 - 4 \sum u^2 / \sum u`, which it cannot exceed.
+    """
+    mean = ratio_or_zero(cells.score2, cells.weight2) - gap
+    unit2 = unit2_of(cells)
+    fourth = ratio_or_zero(cells.fourth, unit2 * cells.null2)
+    most = np.sqrt(np.clip(1 - 4 * (1 - fourth) / 6, 0.0, 1.0))
+    return np.asarray(np.clip(1 - 2 * np.clip(mean, 0.0, 1.0), -most, most))
+
+
+def normal_sums(cells: ErrorSums, v: Floats, gap: Floats) -> tuple[Floats, ...]:
+    r"""Return the sums of errors of cells as if they were normal, and their moments.
+
+    A cell with few events has a skewed, discrete law. Its sum :math:`\sum w(h - s + g)` is replaced
+    by the normal quantile of its mid-p-value under the binomial law with the same variance and
+    skewness, times its standard deviation. Where that law ends, the tail is that of a Poisson law
+    with this variance, which is an upper bound for independent errors below 1 (Bennett, 1962).
+    So a few events can say as much as they are worth, and a bin with few rows
+    takes nothing from the others.
+
+    Parameters
+    ----------
+    cells : ErrorSums
+        Sums of cells.
+    v : array
+        The variance of each cell's sum under the hypothesis.
+    gap : array
+        The gap under the hypothesis, for all cells of a side.
+
+    Returns
+    -------
+    tuple of arrays
+        Sums, their squared scale, their variance (smaller in sparse cells, since scores are
+        discrete) and their fourth cumulant.
+    """
+    mean = ratio_or_zero(cells.score2, cells.weight2)
+    gap = np.clip(gap, -MOST_OF_SCORE * (1 - mean), MOST_OF_SCORE * mean)
+    unit = np.sqrt(unit2_of(cells))
+    events = np.maximum(ratio_or_zero(v, unit**2), LEAST_EVENTS * (cells.n > 0))
+    skew = row_skewness(cells, gap)
+    off = ratio_or_zero(cells.error + gap * cells.weight, unit)
+    score = _score(off, events, skew)
+    second, fourth = np.ones_like(score), np.full_like(score, 3.0)
+    sparse = (events > 0) & (events < DENSE_EVENTS)
+    second[sparse], fourth[sparse] = _moments(events[sparse], skew[sparse])
+    scale2 = unit**2 * events
+    return score * np.sqrt(scale2), scale2, scale2 * second, scale2**2 * (fourth - 3 * second**2)
+
+
+def unit2_of(cells: ErrorSums) -> Floats:
+    """Return the squared weight of a row of each cell."""
+    mean = ratio_or_zero(cells.weight2, cells.n)
+    return np.asarray(np.maximum(mean, ratio_or_zero(cells.fourth, cells.null2)))
+
+
+def _law(events: Floats, skew: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return trials, chance and mean of the binomial law of the rarer outcome."""
+    chance = np.maximum(1 - np.abs(skew), LEAST_APART) / 2
+    trials = ratio_or_zero(events, chance * (1 - chance))
+    return trials, chance, trials * chance
+
+
+def _score(off: Floats, events: Floats, skew: Floats) -> Floats:
+    """Return the normal quantile of the mid-p-value of a sum `off` its mean."""
+    trials, chance, mean = _law(events, skew)
+    rare = np.where(skew < 0, -off, off)
+    count = mean + rare
+    inside = (count > 0) & (count < trials)
+    below, above = _tails(np.where(inside, count, 1.0), np.where(inside, trials, 2.0), chance)
+    far = _poisson_above(events + np.abs(rare), events)
+    zero = np.isclose(count, 0.0, atol=1e-9) & (mean > 0)
+    below = np.where(zero, np.exp(trials * np.log1p(-chance)) / 2, np.where(inside, below, far))
+    above = np.where(inside, above, far)
+    lower = (below < above) & inside | (rare < 0) & ~inside
+    z = np.where(lower, ndtri(np.clip(below, LEAST_P, 0.5)), -ndtri(np.clip(above, LEAST_P, 0.5)))
+    return np.asarray(np.where(skew < 0, -z, z) * (events > 0))
+
+
+def _tails(count: Floats, trials: Floats, chance: Floats) -> tuple[Floats, Floats]:
+    """Return the mid-p-values below and above a count of a binomial law."""
+    left = np.maximum(trials - count, 1e-12)
+    above = betainc(count, left + 1, chance) + betainc(count + 1, left, chance)
+    below = betainc(left, count + 1, 1 - chance) + betainc(left + 1, count, 1 - chance)
+    return below / 2, above / 2
+
+
+def _poisson_above(count: Floats, mean: Floats) -> Floats:
+    """Return the mid-p-value above a count of a Poisson law."""
+    count = np.maximum(count, 1e-12)
+    return np.asarray((gammainc(count, mean) + gammainc(count + 1, mean)) / 2)
+
+
+def _moments(events: Floats, skew: Floats) -> tuple[Floats, Floats]:
+    """Return the second and fourth moments of the normal score of sparse cells."""
+    trials, chance, mean = (each[:, None] for each in _law(events, skew))
+    last = np.maximum(trials - COUNTS, 0.0)
+    above = np.where(last > 0, betainc(COUNTS + 1, np.maximum(last, 1e-12), chance), 0.0)
+    mass = -np.diff(above, axis=1, prepend=1.0)
+    score = _score(COUNTS - mean, events[:, None] + 0 * mean, np.abs(skew)[:, None] + 0 * mean)
+    return (mass * score**2).sum(1), (mass * score**4).sum(1)
+
+
+def normalized(z: Floats, skew: Floats) -> Floats:
+    r"""Return a standardized sum with this skewness as a normal score.
+
+    :math:`\tfrac{3}{2\gamma}[(1 + \gamma z)^{2/3} - 1] + \tfrac{\gamma}{6}`, which is Anscombe's
+    transformation of a Poisson count with the skewness :math:`\gamma`; in the short tail only its
+    first terms, :math:`z - \tfrac{\gamma}{6}(z^2 - 1)`.
+    """
+    gamma = np.where(skew < 0, -1.0, 1.0) * np.clip(np.abs(skew), LEAST_SKEW, 1.0)
+    bent = gamma * z
+    power = np.cbrt(np.maximum(1 + bent, 1.0)) ** 2
+    score = np.where(bent > 0, 1.5 * (power - 1) / gamma, z * (1 + np.minimum(-bent, 1.0) / 6))
+    return np.asarray(np.where(np.abs(skew) > LEAST_SKEW, score + gamma / 6, z))
 
 
 @dataclass(frozen=True)
@@ -101,45 +229,15 @@ def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
     return ratio_or_zero(found[:many].T, root)
 
 
-def legendre(weight: Floats, placed: ArrayLike | None = None) -> Floats:
-    """Return Legendre polynomials 0, 1, 2 of the mid-rank of each cell, as columns.
+def trends(weight: Floats, placed: Bools) -> tuple[Floats, Floats]:
+    """Return smooth functions of the mid-rank x of each cell, as columns.
 
-    Cells that are not ordered (those not in `placed`) get 0 for the polynomials 1 and 2.
+    The first are the Legendre polynomials 0, 1, 2, the others cos(kπx) for k up to `MOST_WAVES`.
+    Cells that are not ordered (those not in `placed`) have 1 for the polynomial 0, otherwise 0.
     """
-    mask = np.ones_like(weight) if placed is None else weight * 0 + np.asarray(placed, float)
-    ranked = weight * mask
-    top = np.cumsum(ranked, -1)
-    x = 2 * ratio_or_zero(top - ranked / 2, top[..., -1:]) - 1
-    return np.stack([np.ones_like(x), x * mask, (1.5 * x**2 - 0.5) * mask], -1)
-
-
-def constant_gap_variance(cells: ErrorSums, evidence: Floats | None = None) -> Floats:
-    r"""Return the variance of each cell's ``we`` if the gap is constant.
-
-    With a constant gap g the hits are approximately Bernoulli(s − g) with the variance
-    :math:`s(1 - s) + g(2s - 1) - g^2`. This model also suits scores that are mostly near 1, for
-    which :math:`s(1 - s)` is nearly 0. But the gap can be constant in v without each row being
-    Bernoulli(s − g). Therefore the variances of the model are scaled so that their total equals
-    the observed scatter, and each is averaged with the scatter of its own cell about g. The
-    scatter has the weight of ``evidence`` rows (by default those of the cell) times the variance
-    per row, the model the weight `MODEL_ROWS`.
-
-    A cell counts by its effective number of rows, :math:`n_b = (\sum_b w)^2 / \sum_b w^2`: g is
-    the mean of the cells' gaps with these weights, and scatter and model are compared per squared
-    weight. A single row with most of the weight would otherwise determine both, and with its own
-    error as g it has no scatter.
-    """
-    rows = cells.effective_rows
-    total = rows.sum(-1, keepdims=True)
-    g = (ratio_or_zero(rows, total) * cells.gap).sum(-1, keepdims=True)
-    model = cells.null2 + g * (2 * cells.score2 - cells.weight2) - g**2 * cells.weight2
-    model = np.maximum(model, LEAST_MODEL * cells.null2)
-    scatter = np.maximum(cells.square2 + 2 * g * cells.error2 + g**2 * cells.weight2, 0.0)
-    scatter = scatter * ratio_or_zero(total, total - 1)
-    each = ratio_or_zero(rows, cells.weight2)
-    observed, expected = ((sums * each).sum(-1, keepdims=True) for sums in (scatter, model))
-    model = model * ratio_or_zero(observed, expected)
-    per_row = ratio_or_zero(observed, total)
-    evidence = rows if evidence is None else evidence
-    weight = ratio_or_zero(evidence * per_row, evidence * per_row + MODEL_ROWS)
-    return np.asarray(weight * scatter + (1 - weight) * model)
+    ranked = weight * placed
+    top = np.cumsum(ranked)
+    x = 2 * ratio_or_zero(top - ranked / 2, top[-1:]) - 1
+    bends = np.stack([np.ones_like(x), x * placed, (1.5 * x**2 - 0.5) * placed], -1)
+    waves = np.cos(np.pi * np.arange(1, MOST_WAVES + 1) * (x[:, None] + 1) / 2)
+    return bends, waves * placed[:, None]

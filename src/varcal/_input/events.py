@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -177,47 +177,35 @@ def predicted(predictions: Predictions, key: int) -> Bools:
     >>> predicted(Predictions.of([0, 1, 1], [0.2, 0.9, 0.5]), 1)
     array([False,  True, False])
     """
-    p = predictions.p
-    if p.ndim == 1:
-        return p > 0.5 if key == 1 else p <= 0.5
-    if p.shape[1] == 2:
-        above = p[:, 1] > p[:, 0]
-        return above if key == 1 else ~above
-    found: Bools = p.argmax(axis=1) == key
-    return found
+    return _predicts(predictions.p, key)
 
 
 def claim_of(predictions: Predictions, key: int) -> Claim:
     """Return the claim with the given key."""
-    return _correct(predictions) if key == CORRECT else _about(predictions, key)
-
-
-def _correct(predictions: Predictions) -> Claim:
     p, y = predictions.p, predictions.y
-
-    def score(rows: slice) -> Floats:
-        part = p[rows]
-        if p.ndim == 2:
-            return np.maximum(part[:, 0], part[:, 1]) if p.shape[1] == 2 else part.max(axis=1)
-        other = 1.0 - part
-        return np.maximum(part, other, out=other)
-
-    def hit(rows: slice) -> Bools:
-        part, outcome = p[rows], y[rows]
-        if p.ndim == 1:
-            return (part > 0.5) == (outcome == 1)
-        if p.shape[1] == 2:
-            return (part[:, 1] > part[:, 0]) == (outcome == 1)
-        return part.argmax(axis=1) == outcome
-
-    return Claim(Derived(len(y), score), Derived(len(y), hit))
+    n = len(y)
+    if key == CORRECT:
+        return Claim(
+            Derived(n, lambda rows: _largest(p[rows])),
+            Derived(n, lambda rows: _predicts(p[rows], y[rows])),
+        )
+    scores: SlicedColumn = p if p.ndim == 1 else p[:, key]
+    if p.ndim == 1 and key != 1:
+        scores = Derived(n, lambda rows: 1.0 - p[rows])
+    return Claim(scores, Derived(n, lambda rows: y[rows] == key), predictions.classes[key])
 
 
-def _about(predictions: Predictions, position: int) -> Claim:
-    p: AnyArray = predictions.p
-    y = predictions.y
-    scores: SlicedColumn = p if p.ndim == 1 else p[:, position]
-    if p.ndim == 1 and position != 1:
-        scores = Derived(len(y), lambda rows: 1.0 - p[rows])
-    hits = Derived(len(y), lambda rows: y[rows] == position)
-    return Claim(scores, hits, predictions.classes[position])
+def _largest(p: Floats) -> Floats:
+    if p.ndim == 1:
+        other = 1.0 - p
+        return np.maximum(p, other, out=other)
+    return np.maximum(p[:, 0], p[:, 1]) if p.shape[1] == 2 else p.max(axis=1)
+
+
+def _predicts(p: Floats, position: Any) -> Bools:
+    """Return whether the class at a position is the most likely one (ties: the first class)."""
+    if p.ndim == 1:
+        return (p > 0.5) == (position == 1)
+    if p.shape[1] == 2:
+        return (p[:, 1] > p[:, 0]) == (position == 1)
+    return p.argmax(axis=1) == position

@@ -8,7 +8,7 @@ from hashlib import blake2b
 import numpy as np
 
 from varcal._arrays import Bools, Ints
-from varcal._input.variables import Variable, present_levels, sort_levels
+from varcal._input.variables import Variable, present_levels, refuse_rows, sort_levels
 from varcal.exceptions import InputError
 
 #: Groups are hashed into at most this many buckets.
@@ -17,17 +17,8 @@ N_BUCKETS = 256
 
 def check_units(unit: Variable) -> Variable:
     """Refuse rows without a group."""
-    missing = unit.missing()
-    if missing.any():
-        row = int(missing.argmax())
-        raise InputError.at_row(
-            "groups",
-            "is missing",
-            None,
-            row,
-            int(missing.sum()),
-            "every row must belong to a group",
-        )
+    hint = "every row must belong to a group"
+    refuse_rows(unit.missing(), None, "groups", "is missing", hint)
     return unit
 
 
@@ -41,10 +32,8 @@ def group_numbers(unit: Variable) -> Ints:
 def distinct_groups(unit: Variable) -> list[Hashable]:
     """Return the groups that rows belong to, sorted."""
     if unit.kind == "levels":
-        levels: list[Hashable] = sort_levels(*present_levels(unit.values, unit.levels))[1]
-        return levels
-    values: list[Hashable] = np.unique(unit.values).tolist()
-    return values
+        return sort_levels(*present_levels(unit.values, unit.levels))[1]
+    return list(np.unique(unit.values).tolist())
 
 
 def buckets(
@@ -98,9 +87,7 @@ def sided_buckets(
 def check_two_groups(n_groups: int) -> None:
     """Refuse a single group."""
     if n_groups < 2:
-        raise InputError(
-            "groups has only one group", "at least two groups are needed", argument="groups"
-        )
+        raise InputError("groups has only one group", "at least two groups are needed", "groups")
 
 
 def _positions(unit: Variable, known: Sequence[Hashable]) -> Ints:

@@ -9,7 +9,14 @@ from itertools import islice
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.variables import LARGEST_EXACT, Variable, extremes, present_levels, sort_levels
+from varcal._input.variables import (
+    LARGEST_EXACT,
+    Variable,
+    extremes,
+    present_levels,
+    refuse_rows,
+    sort_levels,
+)
 from varcal._options import check_choice
 from varcal.exceptions import InputError, shown
 
@@ -28,9 +35,9 @@ class Part:
     exponent : int
         Weights are divided by 2 to this power.
     date_formats : mapping
-        How dates are written in each column of text that is dates (`date_texts`).
+        How dates are written in each column of text that is dates (`dates`).
     calendar : tuple
-        The parts of dates that are variables of their own (`calendar_parts`).
+        The parts of dates that are variables of their own (`dates`).
     """
 
     classes: tuple[Hashable, ...]
@@ -51,11 +58,9 @@ class Labels:
         """Read a column of labels: integers, booleans, strings or categories."""
         column = Variable.of(y, "y", "y")
         if column.kind in ("datetime", "duration"):
-            raise InputError(
-                f"y holds {'durations' if column.kind == 'duration' else 'dates'}",
-                "labels are integers, booleans, strings or categories",
-                argument="y",
-            )
+            held = "durations" if column.kind == "duration" else "dates"
+            hint = "labels are integers, booleans, strings or categories"
+            raise InputError(f"y holds {held}", hint, "y")
         return cls(column)
 
     def __len__(self) -> int:
@@ -83,36 +88,14 @@ class Labels:
             return
         values = values.astype(np.float64)  # in half precision the limit would be infinite
         inexact = ~(np.abs(values) <= LARGEST_EXACT)
-        if inexact.any():
-            row = int(inexact.argmax())
-            raise InputError.at_row(
-                "y",
-                "is not a label",
-                float(values[row]),
-                row,
-                int(inexact.sum()),
-                "floating-point labels are whole and at most 2**53; give integers or strings",
-            )
+        hint = "floating-point labels are whole and at most 2**53; give integers or strings"
+        refuse_rows(inexact, values, "y", "is not a label", hint)
+        hint = "labels are integers, booleans, strings or categories; if these are probabilities, "
+        hint += "{y} and {p} are swapped"
+        if p.ndim == 1 and bool(np.all((p == 0) | (p == 1))):
+            hint = "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
         off = values != np.floor(values)
-        if not off.any():
-            return
-        row = int(off.argmax())
-        swapped = p.ndim == 1 and bool(np.all((p == 0) | (p == 1)))
-        hint = (
-            "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
-            if swapped
-            else "labels are integers, booleans, strings or categories; if these are "
-            "probabilities, {y} and {p} are swapped"
-        )
-        raise InputError.at_row(
-            "y",
-            "is not a label",
-            float(values[row]),
-            row,
-            int(off.sum()),
-            hint,
-            settings={"y": None, "p": None},
-        )
+        refuse_rows(off, values, "y", "is not a label", hint, {"y": None, "p": None})
 
     def encode(
         self,
@@ -138,8 +121,8 @@ class Labels:
                 f"y holds {len(found)} distinct labels ({shown}), but there are probabilities for "
                 f"{n_classes} classes",
                 "list every label in the order of the probability columns with {classes}",
-                argument="y",
-                settings={"classes": ...},
+                "y",
+                {"classes": ...},
             )
         return codes, found
 
@@ -167,37 +150,28 @@ class Labels:
     ) -> tuple[Ints, tuple[Hashable, ...]]:
         scalar = isinstance(given, np.ndarray) and not given.ndim
         if isinstance(given, str) or not isinstance(given, Iterable) or scalar:
-            raise InputError(
-                f"classes is {shown(given)}", "give a list of labels", argument="classes"
-            )
+            raise InputError(f"classes is {shown(given)}", "give a list of labels", "classes")
         # One more than needed, however long it is.
         listed = islice(given, n_classes + 1)
         classes = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
-        if not all(isinstance(c, Hashable) for c in classes) or not (
-            len(classes) == len(set(classes)) == n_classes
-        ):
+        hashable = all(isinstance(c, Hashable) for c in classes)
+        if not hashable or not len(classes) == len(set(classes)) == n_classes:
             raise InputError(
                 f"classes must name {n_classes} distinct labels, one for each class of the "
                 f"probabilities; got {list(classes)!r}",
                 "give one label per probability column, in their order",
-                argument="classes",
+                "classes",
             )
         codes, found = self._distinct()
         position = {label: k for k, label in enumerate(classes)}
-        unknown = [label for label in found if label not in position]
-        if unknown:
-            row = int((codes == found.index(unknown[0])).argmax())
-            raise InputError.at_row(
-                "y",
-                f"is not among classes {list(classes)!r}",
-                unknown[0],
-                row,
-                int(np.isin(codes, [found.index(label) for label in unknown]).sum()),
-                "add it to {classes}, or check the type of the labels",
-                settings={"classes": None},
-            )
-        lookup = np.array([position[label] for label in found], dtype=np.intp)
-        return lookup[codes], classes
+        lookup = np.array([position.get(label, -1) for label in found], dtype=np.intp)
+        in_order = lookup[codes]
+        if (lookup < 0).any():
+            labels = np.fromiter(found, dtype=object)[codes]
+            problem = f"is not among classes {list(classes)!r}"
+            hint = "add it to {classes}, or check the type of the labels"
+            refuse_rows(in_order < 0, labels, "y", problem, hint, {"classes": None})
+        return in_order, classes
 
 
 def position_of(classes: Sequence[Hashable], pos_label: Hashable) -> int:
@@ -209,12 +183,9 @@ def position_of(classes: Sequence[Hashable], pos_label: Hashable) -> int:
     if pos_label is None:
         return 1
     if len(classes) != 2:
-        raise InputError(
-            f"pos_label is {shown(pos_label)}, which has no meaning with {len(classes)} classes",
-            "omit {pos_label}",
-            argument="pos_label",
-            settings={"pos_label": None},
-        )
+        meaning = f"has no meaning with {len(classes)} classes"
+        problem = f"pos_label is {shown(pos_label)}, which {meaning}"
+        raise InputError(problem, "omit {pos_label}", "pos_label", {"pos_label": None})
     check_choice("pos_label", pos_label, classes)
     return list(classes).index(pos_label)
 

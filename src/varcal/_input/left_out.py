@@ -8,14 +8,14 @@ numbers with a fraction and dates never are.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Hashable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._input.date_texts import formats_of
+from varcal._input.dates import formats_of
 from varcal._input.frames import is_frame
 from varcal._input.predictions import ALL
 from varcal._input.variables import Kind, Variable, as_series
@@ -87,7 +87,7 @@ class ColumnFacts:
     kind: Kind
     n: int
     n_missing: int
-    values: AnyArray
+    values: AnyArray = field(default_factory=lambda: np.zeros(0))
     ends: tuple[float, float] = (0.0, 0.0)
     n_levels: int = 0
     largest: int = 0
@@ -97,35 +97,22 @@ class ColumnFacts:
     @classmethod
     def of(cls, variable: Variable) -> ColumnFacts:
         """Return the facts of a column in memory."""
-        if variable.kind == "levels":
-            counts = np.bincount(variable.values[variable.values >= 0], minlength=1)
-            held = np.flatnonzero(counts)
-            levels = [variable.levels[k] for k in held[:_LOOKED_AT]]
-            n = int(counts.sum())
-            n_missing = len(variable) - n
-            return cls.of_levels(n, n_missing, len(held), int(counts.max()), levels)
-        values = variable.values
-        if values.dtype.kind == "f" and np.isnan(values).any():
-            values = values[~np.isnan(values)]
-        # Python's own numbers: as floats, neighbouring integers above 2**53 would be equal.
-        ends = (values.min().item(), values.max().item()) if len(values) else (0.0, 0.0)
+        values = variable.values[~variable.missing()]
         n_missing = len(variable) - len(values)
-        return cls(variable.kind, len(values), n_missing, values, ends)
-
-    @classmethod
-    def of_levels(
-        cls,
-        n: int,
-        n_missing: int,
-        n_levels: int,
-        largest: int,
-        levels: Sequence[Hashable],
-        *,
-        pruned: bool = False,
-    ) -> ColumnFacts:
-        """Return the facts of a column of levels."""
-        nothing = np.zeros(0)
-        return cls("levels", n, n_missing, nothing, (0.0, 0.0), n_levels, largest, levels, pruned)
+        if variable.kind != "levels":
+            # Python's own numbers: as floats, neighbouring integers above 2**53 would be equal.
+            ends = (values.min().item(), values.max().item()) if len(values) else (0.0, 0.0)
+            return cls(variable.kind, len(values), n_missing, values, ends)
+        counts = np.bincount(values, minlength=1)
+        held = np.flatnonzero(counts)
+        return cls(
+            variable.kind,
+            len(values),
+            n_missing,
+            n_levels=len(held),
+            largest=int(counts.max()),
+            levels=[variable.levels[k] for k in held[:_LOOKED_AT]],
+        )
 
 
 def reason_to_leave_out(name: str, facts: ColumnFacts, rare: float = 0.01) -> str:
@@ -160,7 +147,9 @@ def reason_to_leave_out(name: str, facts: ColumnFacts, rare: float = 0.01) -> st
     return _of_numbers(name, facts)
 
 
-def explicit_names(X: object, include: object, known: Sequence[str]) -> set[str]:
+def explicit_names(
+    X: object, include: str | Sequence[str] | None, known: Sequence[str]
+) -> set[str]:
     """Return the columns that the user named one by one; these are never left out.
 
     A string, a list of names, a single column and a dict of columns name them. The columns of a
@@ -175,11 +164,7 @@ def explicit_names(X: object, include: object, known: Sequence[str]) -> set[str]
     known : sequence of str
         The names of all variables.
     """
-    chosen = [include] if isinstance(include, str) else [] if include is None else include
-    if not isinstance(chosen, Collection) or not all(isinstance(each, str) for each in chosen):
-        raise InputError(
-            f"include is {include!r}", "give a list of column names", argument="include"
-        )
+    chosen = [include] if isinstance(include, str) else list(include or ())
     for name in chosen:
         if name not in known:
             raise InputError.no_column(name, known, "include")
@@ -203,15 +188,11 @@ def all_left_out(reasons: Mapping[str, str], *, odd: bool = False) -> InputError
     """Return the error for a table without any variable to audit; odd ones cannot come back."""
     shown = "; ".join(f"{name!r} ({reason})" for name, reason in list(reasons.items())[:3])
     more = f"; and {len(reasons) - 3} more" if len(reasons) > 3 else ""
+    problem = f"X has no variable to audit: {shown}{more}"
     if odd:
-        hint = "give columns of numbers, texts, dates or truth values"
-        return InputError(f"X has no variable to audit: {shown}{more}", hint, argument="X")
-    return InputError(
-        f"X has no variable to audit: {shown}{more}",
-        "bring columns back with {include}",
-        argument="X",
-        settings={"include": list(reasons)[:1]},
-    )
+        return InputError(problem, "give columns of numbers, texts, dates or truth values", "X")
+    settings = {"include": list(reasons)[:1]}
+    return InputError(problem, "bring columns back with {include}", "X", settings)
 
 
 def _is_by_hand(X: object) -> bool:
@@ -236,8 +217,9 @@ def _of_levels(name: str, facts: ColumnFacts, rare: float) -> str:
     many = "more than " if facts.pruned else ""
     differing = f"{many}{facts.n_levels:,} different values in {n:,} rows"
     share = facts.n_levels / n
-    texts = [level for level in facts.levels[:_LOOKED_AT] if isinstance(level, str)]
-    if texts and len(texts) == len(facts.levels[:_LOOKED_AT]):
+    looked_at = facts.levels[:_LOOKED_AT]
+    texts = [level for level in looked_at if isinstance(level, str)]
+    if texts and len(texts) == len(looked_at):
         if share >= NEARLY_UNIQUE_PROSE and _is_prose(texts):
             return f"free text: {differing}"
         if share >= NEARLY_UNIQUE_TEXT and not is_id:
@@ -256,17 +238,18 @@ def _of_levels(name: str, facts: ColumnFacts, rare: float) -> str:
 
 def _of_numbers(name: str, facts: ColumnFacts) -> str:
     low, high = facts.ends
-    if not _are_whole(facts.values):
+    if facts.values.dtype.kind == "f" and (facts.values != np.rint(facts.values)).any():
         return ""
     nameless = _NAMELESS.fullmatch(name.strip()) is not None
     starts_at_row = low in (0, 1) and high - low + 1 == facts.n
-    in_order = starts_at_row and _is_monotone(facts.values)
+    rising = facts.values[1:] > facts.values[:-1]
+    falling = facts.values[1:] < facts.values[:-1]
+    in_order = starts_at_row and (rising.all() or falling.all())
     if in_order and (nameless or _ORDER_WORDS.isdisjoint(_words(name))):
         return f"row number: counts from {low:.0f} to {high:,.0f}"
     if not nameless and not _is_id_name(name):
         return ""
-    ordered = np.sort(facts.values)
-    n_distinct = 1 + int((ordered[1:] != ordered[:-1]).sum())
+    n_distinct = len(np.unique(facts.values))
     if n_distinct < NEARLY_UNIQUE_NUMBERS * len(facts.values):
         return ""
     if len(facts.values) < facts.n:
@@ -307,16 +290,3 @@ def _are_numbers(texts: Sequence[str]) -> bool:
     except ValueError:
         return False
     return any(value != round(value) for value in found if np.isfinite(value))
-
-
-def _are_whole(values: AnyArray) -> bool:
-    if values.dtype.kind in "iu":
-        return True
-    some = values[:_LOOKED_AT]
-    return bool((some == np.rint(some)).all()) and bool((values == np.rint(values)).all())
-
-
-def _is_monotone(values: AnyArray) -> bool:
-    """Tell whether numbers rise or fall from row to row."""
-    rising = values[1:] > values[:-1]
-    return bool(rising.all()) or bool((values[1:] < values[:-1]).all())

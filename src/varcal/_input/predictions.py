@@ -10,18 +10,18 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.calendar_parts import read_parts
-from varcal._input.columns import check_lengths, column_names, column_of, columns_by_name
-from varcal._input.date_texts import as_dates, with_dates
-from varcal._input.frames import Table
+from varcal._input.dates import as_dates, read_parts, with_dates
+from varcal._input.frames import Table, check_lengths, column_names, column_of, columns_by_name
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (
     check_order,
     check_probabilities,
+    checked_weights,
     from_log_odds,
     in_class_order,
     probabilities,
+    weights,
 )
 from varcal._input.variables import (
     Variable,
@@ -29,7 +29,6 @@ from varcal._input.variables import (
     present_levels,
     read_columns,
 )
-from varcal._input.weights import checked_weights, weights
 from varcal._options import checked, of_type, or_none
 from varcal.exceptions import InputError
 

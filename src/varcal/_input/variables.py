@@ -15,20 +15,22 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.frames import is_plain
 from varcal.exceptions import InputError, VarcalWarning, row_text
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
 _MISSING_TYPES = {"NoneType", "NAType", "NaTType"}
-_NAMES_OF_UTC = ("Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
-# Rows that `extremes` reads at a time; as floats they fit into the processor's cache.
-_CHUNK_ROWS = 32_768
+_NAMES_OF_UTC = ("UTC", "Etc/UTC", "Etc/GMT", "Etc/UCT", "Etc/Zulu", "GMT", "UCT", "Zulu", "+00:00")
 # Hints for arguments that have several columns instead of one.
 _ONE_COLUMN = {
     "v": "several variables go in a frame, a dict of columns or a two-dimensional array",
     "y": "give one label per row: one column of the table, or y.argmax(axis=1) of one-hot rows",
 }
+
+
+#: Asking the frame libraries about an object takes longer than calibrating one row. Subclasses
+#: are not plain: a frame library may define one.
+PLAIN_TYPES = frozenset({np.ndarray, list, tuple, dict, str, int, float, type(None)})
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,11 +53,11 @@ class Variable:
         The time zone of instants, in which they are shown: "" for none, "UTC", an offset such as
         "+01:00", or a name such as "Europe/Berlin".
     date_format : str
-        How instants were written, if they were read from text (`date_texts`).
+        How instants were written, if they were read from text (`dates`).
     text : Variable or None
         That text.
     source : str
-        The column of dates that it is a part of (`calendar_parts`).
+        The column of dates that it is a part of (`dates`).
     """
 
     name: str
@@ -109,11 +111,9 @@ class Variable:
             return _from_series(series, name, called)
         values = plain_array(column, called)
         if values.ndim != 1:
-            raise InputError(
-                f"{called} has shape {values.shape}; a column has one value per row",
-                _ONE_COLUMN.get(argument, "give one value per row"),
-                argument=_argument(called),
-            )
+            hint = _ONE_COLUMN.get(argument, "give one value per row")
+            shape = f"has shape {values.shape}; a column has one value per row"
+            raise _refused(called, shape, hint)
         return _from_array(values, name, called)
 
 
@@ -171,28 +171,51 @@ def warn_if_merged(variable: Variable) -> None:
         )
 
 
-def _double(values: AnyArray, called: str) -> Floats:
-    """Return numbers of extended precision as doubles; refuse what is out of range."""
-    with np.errstate(over="ignore"):
-        found: Floats = values.astype(np.float64)
-    lost = np.isinf(found) & np.isfinite(values)
-    if lost.any():
-        row = int(lost.argmax())
-        raise InputError.at_row(
-            called,
-            "is too large for double precision",
-            str(values[row]),
-            row,
-            int(lost.sum()),
-            "numbers lie within ±1.8e308",
-        )
-    return found
+def refuse_rows(
+    bad: Bools,
+    values: AnyArray | None,
+    argument: str,
+    problem: str,
+    hint: str,
+    settings: Mapping[str, object] | None = None,
+) -> None:
+    """Raise an error about the first row that is bad, if there is any.
+
+    Parameters
+    ----------
+    bad : ndarray of bool
+        One value per row, or per row and column.
+    values : ndarray or None
+        What the rows hold; None if it is nothing.
+    argument, problem, hint, settings
+        As in `InputError.at_row`.
+    """
+    rows = bad if bad.ndim == 1 else bad.any(axis=1)
+    if not rows.any():
+        return
+    row = int(rows.argmax())
+    column = None if bad.ndim == 1 else int(bad[row].argmax())
+    value = None if values is None else values[row] if column is None else values[row, column]
+    value = value.item() if isinstance(value, np.generic) else value
+    count = int(rows.sum())
+    raise InputError.at_row(
+        argument, problem, value, row, count, hint, column=column, settings=settings
+    )
 
 
-def _argument(called: str) -> str:
-    """Return the argument that a column was given as, for example v for "variable 'age'"."""
-    first = called.split(" ")[0]
-    return "v" if first == "variable" else first
+def _refused(called: str, problem: str, hint: str) -> InputError:
+    """Return the error about a column that cannot be read, such as "variable 'age'"."""
+    argument = called.split(" ")[0]
+    return InputError(f"{called} {problem}", hint, "v" if argument == "variable" else argument)
+
+
+def is_plain(value: object) -> bool:
+    """Tell whether a value is an array, a list, a dict or a scalar of Python itself.
+
+    >>> is_plain([0.2, 0.9]), is_plain(np.ones(2)), is_plain(np.ma.ones(2))
+    (True, True, False)
+    """
+    return type(value) in PLAIN_TYPES
 
 
 def as_series(column: object) -> nw.Series[Any] | None:
@@ -221,19 +244,13 @@ def plain_array(values: object, argument: str) -> AnyArray:
         if array.dtype.kind in "US" and isinstance(values, list | tuple):
             array = np.array(values, dtype=object)
     except Exception as error:  # whatever an object's own conversion raises
-        raise InputError(
-            f"{argument} cannot be read as an array: {error}",
-            "give a list, a numpy array, or a series of pandas, polars or pyarrow",
-            argument=_argument(argument),
-        ) from None
+        hint = "give a list, a numpy array, or a series of pandas, polars or pyarrow"
+        raise _refused(argument, f"cannot be read as an array: {error}", hint) from None
     if array.ndim == 0:
         what = "None" if values is None else f"a single {type(values).__name__}"
-        hint = (
-            "call .toarray() on it first" if hasattr(values, "toarray") else "give a list or array"
-        )
-        raise InputError(
-            f"{argument} is {what}, not a column of values", hint, argument=_argument(argument)
-        )
+        sparse = hasattr(values, "toarray")
+        hint = "call .toarray() on it first" if sparse else "give a list or array"
+        raise _refused(argument, f"is {what}, not a column of values", hint)
     return array
 
 
@@ -245,18 +262,8 @@ def is_missing(value: object) -> bool:
 
 
 def extremes(values: AnyArray) -> tuple[Any, Any]:
-    """Return the smallest and the largest number of a column, NaN if it holds a NaN.
-
-    The column is read in chunks, so that the maximum finds the numbers still in the cache.
-
-    >>> [int(end) for end in extremes(np.array([2, 5, 3]))]
-    [2, 5]
-    """
-    if len(values) <= _CHUNK_ROWS:
-        return values.min(), values.max()
-    chunks = [values[k : k + _CHUNK_ROWS] for k in range(0, len(values), _CHUNK_ROWS)]
-    ends = [(chunk.min(), chunk.max()) for chunk in chunks]
-    return np.min([low for low, _ in ends]), np.max([high for _, high in ends])
+    """Return the smallest and the largest number of a column, NaN if it holds a NaN."""
+    return values.min(), values.max()
 
 
 def factorize(values: Iterable[Hashable]) -> tuple[Ints, list[Hashable]]:
@@ -296,46 +303,33 @@ def _sorted_positions(levels: Sequence[Any]) -> list[int]:
 
 
 def _from_series(series: nw.Series[Any], name: str, called: str) -> Variable:
-    dtype = series.dtype
-    if dtype in (nw.Categorical, nw.Enum):
+    dtype, zone = series.dtype, ""
+    if dtype in (nw.String, nw.Categorical, nw.Enum):
         return _from_categories(series, name)
-    if dtype == nw.String:
-        codes, levels = sort_levels(*_library_codes(series.to_native()))
-        return Variable(name, "levels", codes, tuple(levels))
-    if dtype == nw.Boolean:
-        if not series.null_count():
-            return _from_array(series.to_numpy(), name, called)
+    if dtype == nw.Boolean and series.null_count():
         codes = series.cast(nw.Int8).fill_null(-1).to_numpy().astype(np.intp)
         return Variable(name, "levels", codes, (False, True))
-    if dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128):
-        return Variable(name, "numeric", series.cast(nw.Float64).to_numpy())
-    if dtype.is_numeric():
-        if series.null_count():
-            series = series.cast(nw.Float64)
-        if series.implementation.is_pyarrow():
-            return _from_array(arrow_numbers(series.to_native()), name, called)
-        return _from_array(series.to_numpy(), name, called)
-    if isinstance(dtype, nw.Datetime):
-        if dtype.time_zone is not None:
-            series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-        found = _from_array(series.to_numpy(), name, called)
-        return replace(found, zone=_known_zone(dtype.time_zone))
-    if dtype == nw.Date:
-        return _from_array(series.cast(nw.Datetime("us")).to_numpy(), name, called)
-    if dtype == nw.Duration:
-        return _from_array(series.to_numpy(), name, called)
-    if dtype == nw.Object:
-        values = np.fromiter(series.to_list(), dtype=object, count=len(series))
-        return _from_array(values, name, called)
+    wide = dtype.is_decimal() or dtype in (nw.Int128, nw.UInt128)
+    if wide or (dtype.is_numeric() and series.null_count()):
+        series = series.cast(nw.Float64)
+    elif dtype == nw.Date:
+        series = series.cast(nw.Datetime("us"))
+    elif isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        zone = _known_zone(dtype.time_zone)
+        series = series.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
     if dtype == nw.Unknown:
-        zone = getattr(getattr(series.to_native(), "dt", None), "tz", None)
-        found = _from_array(_unknown_array(series, called), name, called)
-        return found if zone is None else replace(found, zone=_known_zone(str(zone)))
-    raise InputError(
-        f"{called} is of type {dtype}",
-        "give numbers, booleans, strings, categories or dates",
-        argument=_argument(called),
-    )
+        values, zone = _unknown_array(series, called)
+    elif dtype == nw.Object:
+        values = np.fromiter(series.to_list(), dtype=object, count=len(series))
+    elif dtype.is_numeric() and series.implementation.is_pyarrow():
+        values = arrow_numbers(series.to_native())
+    elif dtype.is_numeric() or dtype in (nw.Boolean, nw.Date, nw.Datetime, nw.Duration):
+        values = series.to_numpy()
+    else:
+        hint = "give numbers, booleans, strings, categories or dates"
+        raise _refused(called, f"is of type {dtype}", hint)
+    found = _from_array(values, name, called)
+    return replace(found, zone=zone) if zone else found
 
 
 def arrow_numbers(column: Any, fill: float = np.nan) -> AnyArray:
@@ -359,56 +353,40 @@ def arrow_numbers(column: Any, fill: float = np.nan) -> AnyArray:
     return np.where(valid, np.from_dlpack(whole), fill)
 
 
-def _unknown_array(series: nw.Series[Any], called: str) -> AnyArray:
+def _unknown_array(series: nw.Series[Any], called: str) -> tuple[AnyArray, str]:
     """Read a type that narwhals does not know: nulls only, sparse, some time zones."""
     if series.null_count() == len(series):
-        return np.full(len(series), None, dtype=object)
+        return np.full(len(series), None, dtype=object), ""
     native = series.to_native()
-    if getattr(getattr(native, "dt", None), "tz", None) is not None:
+    zone = getattr(getattr(native, "dt", None), "tz", None)
+    if zone is not None:
         native = native.dt.tz_convert(None)  # instants in UTC
-    return plain_array(native, called)
-
-
-def _library_codes(native: Any) -> tuple[Ints, list[Hashable]]:
-    """Number the distinct values of a series with its own library, unsorted; nulls are −1."""
-    if hasattr(native, "factorize"):  # pandas and similar libraries
-        codes, levels = native.factorize()
-        return np.asarray(codes, dtype=np.intp), levels.tolist()
-    if hasattr(native, "dictionary_encode"):  # pyarrow
-        encoded = native.dictionary_encode().combine_chunks()
-        codes = arrow_numbers(nw.dependencies.get_pyarrow().chunked_array([encoded.indices]), -1)
-        return codes.astype(np.intp), encoded.dictionary.to_pylist()
-    polars: Any = nw.dependencies.get_polars()
-    physical = native.cast(polars.Categorical).to_physical().cast(polars.Int64)
-    numbers = physical.fill_null(-1).to_numpy()
-    first = native.arg_unique().to_numpy()
-    first = first[numbers[first] >= 0]
-    position = np.full(numbers.max(initial=-1) + 2, -1, dtype=np.intp)
-    position[numbers[first]] = np.arange(len(first))
-    return position[numbers], native.gather(first).to_list()
+    return plain_array(native, called), _known_zone(zone and str(zone))
 
 
 def _from_categories(series: nw.Series[Any], name: str) -> Variable:
-    """Keep the declared order of categories (pandas, Enum); others are sorted."""
-    native = nw.to_native(series)
+    """Number texts and categories; their declared order (pandas, Enum) stays, others are sorted."""
+    native = series.to_native()
     if hasattr(getattr(native, "cat", None), "codes"):  # pandas: categories may be of any type
-        return _from_codes(native.cat.codes, native.cat.categories.tolist(), name)
-    if hasattr(native, "combine_chunks"):  # pyarrow: a dictionary may hold numbers
-        native = native.cast(native.type.value_type)
+        codes, levels = native.cat.codes, native.cat.categories.tolist()
+    elif hasattr(native, "factorize"):  # pandas and similar libraries
+        codes, found = native.factorize()
+        codes, levels = sort_levels(np.asarray(codes, dtype=np.intp), found.tolist())
+    elif hasattr(native, "dictionary_encode"):  # pyarrow: a dictionary may hold numbers
+        if hasattr(native.type, "value_type"):
+            native = native.cast(native.type.value_type)
+        encoded = native.dictionary_encode().combine_chunks()
+        codes = arrow_numbers(nw.dependencies.get_pyarrow().chunked_array([encoded.indices]), -1)
+        codes, levels = sort_levels(codes.astype(np.intp), encoded.dictionary.to_pylist())
     else:
-        native = series.cast(nw.String).to_native()
-    codes, levels = sort_levels(*_library_codes(native))
-    if isinstance(series.dtype, nw.Enum):
-        declared: list[Hashable] = list(series.dtype.categories)
-        position = {label: k for k, label in enumerate(declared)}
-        lookup = np.array([position[label] for label in levels] + [-1], dtype=np.intp)
-        codes, levels = lookup[codes], declared
-    return _from_codes(codes, levels, name)
-
-
-def _from_codes(codes: Any, levels: Sequence[Hashable], name: str) -> Variable:
-    codes, kept = present_levels(np.asarray(codes, dtype=np.intp), levels)
-    return Variable(name, "levels", codes, tuple(kept))
+        polars: Any = nw.dependencies.get_polars()
+        if not isinstance(series.dtype, nw.Enum):
+            texts = native.cast(polars.String)
+            native = texts.cast(polars.Enum(texts.drop_nulls().unique().sort()))
+        codes = native.to_physical().cast(polars.Int64).fill_null(-1).to_numpy()
+        levels = native.dtype.categories.to_list()
+    codes, levels = present_levels(np.asarray(codes, dtype=np.intp), levels)
+    return Variable(name, "levels", codes, tuple(levels))
 
 
 def _from_array(values: AnyArray, name: str, called: str) -> Variable:
@@ -428,11 +406,18 @@ def _from_array(values: AnyArray, name: str, called: str) -> Variable:
             return Variable(name, "duration", _seconds(values, called))
         case "O":
             return _from_objects(values, name, called)
-    raise InputError(
-        f"{called} has dtype {values.dtype}",
-        "give real numbers, booleans, strings, categories or dates",
-        argument=_argument(called),
-    )
+    hint = "give real numbers, booleans, strings, categories or dates"
+    raise _refused(called, f"has dtype {values.dtype}", hint)
+
+
+def _double(values: AnyArray, called: str) -> Floats:
+    """Return numbers of extended precision as doubles; refuse what is out of range."""
+    with np.errstate(over="ignore"):
+        found: Floats = values.astype(np.float64)
+    lost = np.isinf(found) & np.isfinite(values)
+    problem = "is too large for double precision"
+    refuse_rows(lost, values.astype(str), called, problem, "numbers lie within ±1.8e308")
+    return found
 
 
 #: Instants are at most this many seconds from 1970, three million years; an axis has a tick for
@@ -455,11 +440,9 @@ def _seconds(values: AnyArray, called: str) -> Floats:
             return np.where(missing, np.nan, np.inf)
         values, unit, count = days, "D", 1
     if unit not in _FACTORS and unit not in _DIVISORS:
-        raise InputError(
-            f"{called} holds durations in {'units of no length' if unit == 'generic' else unit}",
-            "a month or a year has no fixed length: give days or seconds",
-            argument=_argument(called),
-        )
+        what = f"holds durations in {'units of no length' if unit == 'generic' else unit}"
+        hint = "a month or a year has no fixed length: give days or seconds"
+        raise _refused(called, what, hint)
     ticks = values.view(np.int64).astype(np.float64) * count
     seconds: Floats = ticks * _FACTORS[unit] if unit in _FACTORS else ticks / _DIVISORS[unit]
     return np.where(missing, np.nan, seconds)
@@ -469,73 +452,60 @@ def _near(seconds: Floats, called: str) -> Floats:
     """Refuse instants that no calendar has."""
     far = np.abs(seconds) > FARTHEST
     if far.any():
-        row = int(far.argmax())
-        raise InputError(
-            f"{called} holds a date further than three million years away,{row_text(row)}",
-            "correct it, or leave it missing",
-            argument=_argument(called),
-        )
+        what = f"holds a date further than three million years away,{row_text(int(far.argmax()))}"
+        raise _refused(called, what, "correct it, or leave it missing")
     return seconds
 
 
 def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
     types = {type(value) for value in values if not is_missing(value)}
-    if all(issubclass(t, str) for t in types) or all(issubclass(t, bool | np.bool_) for t in types):
+
+    def only(*kinds: type) -> bool:
+        return all(issubclass(one, kinds) for one in types)
+
+    if only(str):
         codes, levels = factorize(values.tolist())
-        if levels and issubclass(next(iter(types)), bool | np.bool_):
-            codes = np.where(codes < 0, -1, codes + (levels[0] is True))
-            levels = [False, True]
         return Variable(name, "levels", codes, tuple(levels))
-    if all(
-        issubclass(t, numbers.Real | decimal.Decimal) and not issubclass(t, bool) for t in types
-    ):
+    if only(bool, np.bool_):
+        flags = [-1 if is_missing(value) else int(value) for value in values]
+        return Variable(name, "levels", np.array(flags, dtype=np.intp), (False, True))
+    if only(numbers.Real, decimal.Decimal) and bool not in types:
         try:
             floats = [np.nan if is_missing(value) else float(value) for value in values]
         except (OverflowError, ValueError) as error:
-            raise InputError(
-                f"{called} holds a number too large for a float: {error}",
-                "numbers lie within ±1.8e308",
-                argument=_argument(called),
-            ) from None
+            what = f"holds a number too large for a float: {error}"
+            raise _refused(called, what, "numbers lie within ±1.8e308") from None
         return Variable(name, "numeric", np.array(floats, dtype=np.float64))
-    if all(issubclass(t, dt.date | np.datetime64) for t in types):
+    if only(dt.date, np.datetime64):
         zones = {_zone(value) for value in values if not is_missing(value)}
         if "" in zones and len(zones) > 1:
-            raise InputError(
-                f"{called} holds dates with and without a time zone",
-                "give all of them a time zone, or none",
-                argument=_argument(called),
-            )
+            hint = "give all of them a time zone, or none"
+            raise _refused(called, "holds dates with and without a time zone", hint)
         found = _from_array(np.array([_instant(value) for value in values]), name, called)
         return replace(found, zone=zones.pop() if len(zones) == 1 else "UTC")
-    if all(issubclass(t, dt.timedelta | np.timedelta64) for t in types):
+    if only(dt.timedelta, np.timedelta64):
         gaps = [np.timedelta64("NaT") if is_missing(value) else value for value in values]
         return _from_array(np.array(gaps, dtype="timedelta64[us]"), name, called)
     shown = ", ".join(sorted(t.__name__ for t in types))
-    raise InputError(
-        f"{called} is an object array that holds {shown}",
-        "convert it to one type: numbers, booleans, strings, categories or dates",
-        argument=_argument(called),
-    )
+    hint = "convert it to one type: numbers, booleans, strings, categories or dates"
+    raise _refused(called, f"is an object array that holds {shown}", hint)
 
 
 def _zone(value: Any) -> str:
     """Return the time zone of a Python date: its name, or its offset such as "+01:00"."""
     zone = getattr(value, "tzinfo", None)
-    if zone is None:
-        return ""
-    if isinstance(zone, dt.timezone):
-        return zone.tzname(None).removeprefix("UTC") or "UTC"
-    return _known_zone(str(zone))
+    return "" if zone is None else _known_zone(str(zone))
 
 
 def _known_zone(name: str | None) -> str:
-    """Return the name of a time zone; UTC has several.
+    """Return the name of a time zone, or its offset; UTC has several names.
 
-    >>> _known_zone("Etc/UTC"), _known_zone("Europe/Berlin"), _known_zone(None)
-    ('UTC', 'Europe/Berlin', '')
+    >>> _known_zone("Etc/UTC"), _known_zone("UTC+01:00"), _known_zone("Europe/Berlin")
+    ('UTC', '+01:00', 'Europe/Berlin')
     """
-    return "UTC" if name in _NAMES_OF_UTC else name or ""
+    if not name or name in _NAMES_OF_UTC:
+        return "UTC" if name else ""
+    return name.removeprefix("UTC")
 
 
 def _instant(value: Any) -> np.datetime64:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from varcal._arrays import Floats, ratio_or_zero
+from varcal._arrays import Floats
 from varcal._files.conform import restored
 from varcal._input.frames import frame_of
 from varcal._options import checked
@@ -205,15 +205,14 @@ def bin_table(
     )
     from scipy.special import ndtri  # noqa: PLC0415  scipy loads when first needed
 
-    from varcal._inference.gap_law import gap_interval  # noqa: PLC0415
+    from varcal._inference.gap_law import gap_ends  # noqa: PLC0415
 
     columns: dict[str, list[Any]] = {}
     for key in evidence.keys(event, pos_label):
         stats = evidence.table(key)
         reach = float(ndtri(0.5 + level / 2)) * stats.gap_se
         label = {"class": [evidence.label(key)] * stats.bins.size} if event == "classwise" else {}
-        rows = ratio_or_zero(stats.total("weight") ** 2, stats.total("weight2"))
-        low, high = gap_interval(stats.gap, reach, rows, stats.accuracy, level)
+        low, high = gap_ends(stats, reach, level)
         ends = {"gap_low": low.tolist(), "gap_high": high.tolist()}
         for name, values in (label | bin_columns(stats, reach) | ends).items():
             columns.setdefault(name, []).extend(values)

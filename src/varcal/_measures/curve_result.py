@@ -10,11 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
+from varcal._edge_texts import range_text, show_duration, show_instant
 from varcal._files.conform import restored
+from varcal._inference.bands import Bands
 from varcal._input.frames import frame_of
-from varcal._input.variables import FARTHEST, Kind
-from varcal._measures.histogram import Histogram
-from varcal._measures.regions import Region, describe_region, value_label
+from varcal._input.variables import FARTHEST, LARGEST_EXACT, Kind
+from varcal._sums.bins import NumericBins
+from varcal._sums.curve_cells import Cells
+from varcal._sums.profile import Profile
 from varcal._text import (
     claim_of,
     count,
@@ -25,9 +28,25 @@ from varcal._text import (
     off_by,
     percent,
     points_with_interval,
+    range_words,
+    short_number,
     signed,
 )
 
+#: The largest number of bars of a numeric variable.
+MOST_BARS = 40
+#: A variable of whole numbers may have this many times as many bars, so that more of them have a
+#: bar for each number.
+WHOLE_NUMBERS = 1.5
+#: A variable is drawn as one of whole numbers if more than this share of its rows and of its
+#: cells have whole numbers.
+MOSTLY_WHOLE = 0.5
+#: The share of the rows that is cut off at each end.
+TRIM = 0.01
+#: Values are scaled if all of them are nearer to zero than this.
+LEAST_WIDTH = 1e-100
+#: Rows are reported as cut off if the shares of the bars sum to less than 1 by more than this.
+ROUNDING = 1e-9
 #: The arrays of a curve, in the order in which tables show them.
 SERIES = (
     "predicted",
@@ -59,6 +78,222 @@ NUMBERS = (
 )
 #: The directions of regions.
 DIRECTIONS = ("over", "under")
+
+
+@dataclass(frozen=True)
+class Region:
+    """A range of the variable where the simultaneous band of the gap excludes a reference.
+
+    Attributes
+    ----------
+    low, high : float
+        Its ends (positions of levels for a categorical variable).
+    label : str
+        The range as text.
+    direction : {"over", "under"}
+        Above or below the reference; with reference 0, the sign of the gap.
+    gap_low, gap_high : float
+        The smallest and the largest gap in the region.
+    share : float
+        The region's share of the weight.
+    n : int
+        The number of rows in the region.
+    """
+
+    low: float
+    high: float
+    label: str
+    direction: str
+    gap_low: float
+    gap_high: float
+    share: float
+    n: int
+
+
+def regions_of(
+    bands: Bands,
+    cells: Cells,
+    kind: str,
+    labels: tuple[str, ...],
+    reference: float,
+    zone: str = "",
+) -> tuple[Region, ...]:
+    """Return the regions where the simultaneous band excludes a reference."""
+    sign = np.where(bands.low > reference, 1, np.where(bands.high < reference, -1, 0))
+    breaks = np.ones(len(sign), bool) if kind == "levels" else np.diff(sign, prepend=0) != 0
+    breaks[0] = True
+    starts = np.flatnonzero(breaks)
+    found = []
+    for first, end in zip(starts, [*starts[1:], len(sign)], strict=True):
+        if not sign[first]:
+            continue
+        inside = slice(first, end)
+        gaps = bands.gap[inside]
+        low, high = float(bands.x[first]), float(bands.x[end - 1])
+        found.append(
+            Region(
+                low=low,
+                high=high,
+                label=_range_label(low, high, kind, labels, zone),
+                direction="over" if sign[first] > 0 else "under",
+                gap_low=float(gaps.min()),
+                gap_high=float(gaps.max()),
+                share=float(cells.weight[inside].sum() / cells.weight.sum()),
+                n=int(cells.n[inside].sum()),
+            )
+        )
+    return tuple(found)
+
+
+def describe_region(region: Region, event: str) -> str:
+    """Describe in words how large the gap is, and where.
+
+    >>> region = Region(60, 72, "60 to 72", "over", 0.061, 0.094, 0.1, 1204)
+    >>> describe_region(region, "correct")
+    'too sure by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    >>> describe_region(region, "positive")
+    'too high by 6.1 to 9.4 points for 60 to 72 (1,204 rows)'
+    """
+    size = range_words(region.gap_low, region.gap_high, claim_of(event))
+    return f"{size} for {region.label} ({count(region.n, 'row')})"
+
+
+def _range_label(low: float, high: float, kind: str, labels: tuple[str, ...], zone: str) -> str:
+    if kind in ("datetime", "duration"):
+        return range_text(
+            low, high, datetime=kind == "datetime", duration=kind == "duration", zone=zone
+        )
+    texts = [value_label(value, kind, labels) for value in (low, high)]
+    return texts[0] if texts[0] == texts[1] else " to ".join(texts)
+
+
+def value_label(value: float, kind: str, labels: tuple[str, ...], zone: str = "") -> str:
+    """Return a value of a variable as text."""
+    if kind == "levels":
+        return labels[int(value)]
+    if kind == "datetime":
+        return show_instant(value, zone)
+    if kind == "duration":
+        return show_duration(float(f"{value:.4g}"))
+    return short_number(value)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """The distribution of the rows over a variable.
+
+    Attributes
+    ----------
+    edges : ndarray of shape (k + 1,)
+        Edges of the bars. Numbers and dates: even, from the 1st to the 99th percentile. For whole
+        numbers the width of a bar is a whole number, and the edges lie between the numbers.
+        Levels: −0.5, 0.5, 1.5, …
+    share : ndarray of shape (k,)
+        Share of the weight in each bar; rows outside the percentiles are not included.
+    trimmed : bool
+        Whether there are rows outside the bars.
+    """
+
+    edges: Floats
+    share: Floats
+    trimmed: bool
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return everything in plain Python types, ready for JSON."""
+        return {
+            "edges": self.edges.tolist(),
+            "share": self.share.tolist(),
+            "trimmed": self.trimmed,
+        }
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any]) -> Histogram:
+        """Return the histogram that `to_dict` described."""
+        return cls(
+            np.array(data["edges"], np.float64),
+            np.array(data["share"], np.float64),
+            data["trimmed"],
+        )
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless there is one more edge than bars, in increasing order."""
+        if self.edges.shape != (self.share.size + 1,) or self.share.ndim != 1:
+            raise ValueError("edges and shares do not match")
+        if not self.share.size or not np.isfinite(self.share).all():
+            raise ValueError("a share is not a number")
+        if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():
+            raise ValueError("edges do not increase")
+
+
+def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
+    """Return the histogram of a profile without missing values, with given or chosen edges."""
+    weight = found.fine.total("weight")[: -1 if found.missing else None]
+    share = weight / weight.sum()
+    bins = found.fine.bins
+    if not isinstance(bins, NumericBins):
+        edges = np.arange(len(share) + 1, dtype=np.float64) - 0.5
+        return Histogram(edges, share, trimmed=False)
+    ends = np.array([bins.low, *bins.cuts, bins.high])
+    below = np.concatenate([[0.0], np.cumsum(share)])
+    if edges is not None:
+        return _smooth_bars(edges, ends, below)
+    low, high = (float(x) for x in np.interp([TRIM, 1 - TRIM], below, ends))
+    if not _room(low, high):  # nearly all rows have the same value
+        low, high = bins.low, bins.high
+    if not np.isfinite([low, high]).all():  # infinities only
+        low = high = 0.0
+    if not _room(low, high):
+        return Histogram(_one_bar(low), np.ones(1), trimmed=False)
+    cells = found.cells()
+    mass, whole = cells.weight / cells.weight.sum(), cells.x == np.round(cells.x)
+    near = max(-low, high) < LARGEST_EXACT
+    if near and min(mass[whole].sum(), whole.mean()) > MOSTLY_WHOLE and low + 1 <= high:
+        edges = _whole_edges(low, high)
+        bars = np.histogram(cells.x, edges, weights=mass)[0].astype(np.float64)
+        return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - ROUNDING))
+    # Halves, because the width of the widest range would overflow.
+    even = np.linspace(low, high, MOST_BARS + 1) if near else 2 * _halves(low, high)
+    return _smooth_bars(even, ends, below)
+
+
+def _room(low: float, high: float) -> bool:
+    """Tell whether the edges of bars between two values would be distinct numbers.
+
+    >>> _room(0.0, 1.0), _room(1.0 - 2**-53, 1.0)
+    (True, False)
+    """
+    return -np.inf < low < high < np.inf and bool((np.diff(_halves(low, high)) > 0).all())
+
+
+def _one_bar(value: float) -> Floats:
+    """Return the edges of a bar around a value of any size."""
+    half = max(0.5, 4 * float(np.spacing(abs(value))))
+    most = np.finfo(np.float64).max
+    return np.clip([value - half, value + half], -most, most)
+
+
+def _halves(low: float, high: float) -> Floats:
+    return np.linspace(low / 2, high / 2, MOST_BARS + 1)
+
+
+def _smooth_bars(edges: Floats, ends: Floats, below: Floats) -> Histogram:
+    """Spread the mass of each cell evenly between its ends."""
+    # The first edge belongs to its bar, and so do all rows with exactly this value.
+    at = np.array([np.nextafter(edges[0], -np.inf), *edges[1:]])
+    far = float(np.abs(ends[np.isfinite(ends)]).max(initial=0.0))
+    if 0 < far < LEAST_WIDTH:
+        # By a power of two, which is exact; the slope between two cells would overflow.
+        power = int(np.frexp(far)[1])
+        at, ends = np.ldexp(at, -power), np.ldexp(ends, -power)
+    bars = np.diff(np.interp(at, ends, below))
+    return Histogram(edges, bars, trimmed=bool(bars.sum() < 1 - ROUNDING))
+
+
+def _whole_edges(low: float, high: float) -> Floats:
+    """Return edges between whole numbers, with equally many numbers in each bar."""
+    first, last = np.floor(low), np.ceil(high)
+    step = max(1, int(np.ceil((last - first + 1) / (WHOLE_NUMBERS * MOST_BARS))))
+    return np.arange(first - 0.5, last + step, step)
 
 
 @dataclass(frozen=True, eq=False)
@@ -327,7 +562,7 @@ class Curve:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.curve import draw_curve  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_curve  # noqa: PLC0415
 
         return draw_curve(self, ax)
 

@@ -9,22 +9,18 @@ from typing import Any
 
 import numpy as np
 
-from varcal._inference.calibration_test import Tested, calibration_test
-from varcal._inference.cell_law import finer_law
-from varcal._inference.cluster_law import checked_groups
-from varcal._inference.gap_law import GapLaw
+from varcal._inference.calibration_test import Tested, calibration_test, minimum_detectable
+from varcal._inference.error_sums import error_sums
+from varcal._inference.gap_law import GapLaw, checked_groups, finer_law, gap_law
 from varcal._inference.measured import (
     LawErrors,
     Measured,
-    error_sums,
-    gap_law,
     measure_classes,
     over_bins,
     with_p,
     with_p_of_classes,
 )
 from varcal._inference.multiplicity import two_sided_quantile
-from varcal._inference.power import minimum_detectable
 from varcal._options import checked
 from varcal._sums.evidence import SCORE, Evidence
 from varcal._sums.gather import gather
@@ -101,7 +97,7 @@ class Estimate:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.ranking import draw_estimate  # noqa: PLC0415
+        from varcal._report.plot_ranking import draw_estimate  # noqa: PLC0415
 
         return draw_estimate(self, ax)
 

@@ -11,12 +11,11 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Floats
 from varcal._files.conform import restored
-from varcal._inference.measured import gap_law
+from varcal._inference.gap_law import gap_ends, gap_law
 from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of
-from varcal._measures.curve_result import Curve
+from varcal._measures.curve_result import Curve, Histogram, histogram_of
 from varcal._measures.estimate import Estimate, estimate_of
-from varcal._measures.histogram import Histogram, histogram_of
 from varcal._options import checked
 from varcal._sums.gather import gather
 from varcal._sums.plan import N_BINS, QUANTILE, BinOptions, Question
@@ -164,7 +163,7 @@ class Reliability:
         -------
         matplotlib Axes
         """
-        from varcal._plotting.curve import draw_reliability  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_reliability  # noqa: PLC0415
 
         return draw_reliability(self, ax)
 
@@ -279,13 +278,14 @@ def _bins(stats: BinnedStats, level: float) -> dict[str, Any]:
     filled = stats.total("weight") > 0
     law = gap_law(stats)
     predicted, observed = stats.confidence[filled], stats.accuracy[filled]
-    reach = law.quantile(level) * law.standard_error[filled]
+    reach = law.quantile(level) * law.standard_error
+    gap_low, gap_high = (end[filled] for end in gap_ends(stats, reach, level))
     low, high = _central(predicted, np.diag(law.null_cov)[filled], level)
     return {
         "predicted": predicted,
         "observed": observed,
-        "observed_low": np.clip(observed - reach, 0.0, 1.0),
-        "observed_high": np.clip(observed + reach, 0.0, 1.0),
+        "observed_low": np.clip(predicted - gap_high, 0.0, 1.0),
+        "observed_high": np.clip(predicted - gap_low, 0.0, 1.0),
         "consistent_low": low,
         "consistent_high": high,
         "counts": stats.n[filled],

@@ -619,7 +619,7 @@ class Monitor:
         -------
         matplotlib Figure
         """
-        from varcal._plotting.monitor import draw_monitor  # noqa: PLC0415
+        from varcal._report.plot_monitor import draw_monitor  # noqa: PLC0415
 
         return draw_monitor(view_of(self))
 
@@ -634,7 +634,7 @@ class Monitor:
         title : str
             The heading.
         """
-        from varcal._report import write_monitor  # noqa: PLC0415
+        from varcal._report.monitor import write_monitor  # noqa: PLC0415
 
         write_monitor(self, path, title=title)
 

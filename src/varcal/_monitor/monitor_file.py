@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from varcal._files.array_texts import array_of, entry_of
 from varcal._files.atomic import cannot_write, target_of
 from varcal._files.conform import conform
-from varcal._files.document import BrokenError, Kind, file_bytes
-from varcal._files.load import load_kind
+from varcal._files.document import BrokenError, Kind, file_bytes, load_kind
+from varcal._files.fields import array_entry, array_of
 from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
 from varcal._sums.collected import Collected
@@ -150,7 +149,7 @@ def _plain(found: Any, *names: str) -> dict[str, Any]:
     """Return attributes, by default the fields of a dataclass, in the types of JSON."""
     values = {name: getattr(found, name) for name in names or vars(found)}
     return {
-        name.lstrip("_"): entry_of(value) if isinstance(value, np.ndarray) else value
+        name.lstrip("_"): array_entry(value) if isinstance(value, np.ndarray) else value
         for name, value in values.items()
     }
 

@@ -7,17 +7,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
 from itertools import pairwise
+from os import PathLike
 from typing import Any
 
-from varcal._audit.decision import FINDINGS, LOOKS, MARKS
 from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, name_of, side_of, uneven_words
-from varcal._report.frame import about, now, render
+from varcal._audit.screen import Group, Screen, name_of, row_digits, side_of, uneven_words
 from varcal._report.intersections import combinations
-from varcal._report.svg import Axis, bin_chart, points_axis, share_axis
+from varcal._report.page import (
+    Scale,
+    about,
+    bin_chart,
+    json_text,
+    now,
+    points_axis,
+    render,
+    share_axis,
+    write_report,
+)
 from varcal._text import (
+    FINDINGS,
+    LOOKS,
+    MARKS,
     Code,
     Named,
     Sentence,
@@ -45,6 +57,22 @@ _BINNING = {
     "quantile": "with equal numbers of rows",
     "uniform": "of equal width",
 }
+
+
+def report_audit(
+    audit: Audit, path: str | PathLike[str] | None, *, title: str = ""
+) -> InlineReport | None:
+    """Write the report of an audit, or return its page as an object that a notebook shows."""
+    if path is None:
+        return InlineReport(audit_html(audit, title), title or "Calibration audit")
+
+    forms = {
+        ".html": lambda: audit_html(audit, title),
+        ".md": lambda: audit_markdown(audit, title),
+        ".json": lambda: json_text(audit.to_dict(ladder=True)),
+    }
+    write_report(path, forms)
+    return None
 
 
 def audit_html(audit: Audit, title: str = "") -> str:
@@ -86,7 +114,9 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
     quiet = [row for row in audit.rows if not _is_shown(row, audit)]
     name = audit.target.name if len(audit.targets) == 1 else audit.label
     worst = max((row.high for row in shown or audit.rows), default=0.02)
-    steps = [step for one in screen.steps for step in (one.average, one.by_score, one.uneven)]
+    steps = [
+        step for one in screen.steps for step in (one.average, one.rung.by_score, one.rung.worst[1])
+    ]
     reach = max((max(abs(one.low), abs(one.high)) for one in steps), default=0.02)
     most = None if cards else 0
     return {
@@ -117,6 +147,7 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
         "difference": difference,
         "side_of": side_of,
         "uneven_words": uneven_words,
+        "row_digits": row_digits,
         "FINDINGS": FINDINGS,
     }
 
@@ -208,7 +239,7 @@ def _side_title(side: str) -> Sentence:
     return Sentence.of("Predicted ", Named(cut(side, 40)))
 
 
-def _rates(bins: Sequence[dict[str, Any]]) -> Axis:
+def _rates(bins: Sequence[dict[str, Any]]) -> Scale:
     """Return the axis of rates for all charts of a card."""
     names = ("predicted", "observed", "after")
     ends = [one[name] for one in bins if one["n"] for name in names]

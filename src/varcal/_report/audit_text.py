@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from textwrap import wrap
 
-from varcal._audit.decision import FINDINGS, PLAIN_MARKS
+from varcal._audit.ladder import Left
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
-from varcal._audit.screen import Figure, Group, Screen, Step
+from varcal._audit.screen import Group, Screen, ShownRung, row_digits
 from varcal._text import (
+    FINDINGS,
+    PLAIN_MARKS,
     Code,
     Sentence,
     count,
@@ -59,6 +61,10 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
     elif screen.ladder_note:
         lines += [*wrap(str(screen.ladder_note), WIDTH), ""]
     lines += [*_ranking(audit, screen), ""]
+    if screen.protected:
+        each = f"{level_text(audit.level)} for each"
+        head = f"{'Protected':{_NAME}}{'says':>7} {'happens':>8}  {'off by':14} {each}"
+        lines += [head, *(_level(one, screen.digits) for one in screen.protected), ""]
     if screen.combinations:
         lines += [*wrap(str(screen.combinations), WIDTH), ""]
     lines.append("Next")
@@ -111,7 +117,7 @@ def _group(one: Group, screen: Screen) -> list[str]:
     line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits, one.words):14}"
     after = "" if one.after is None else _off(one.after, digits, one.words)
     if screen.rare:
-        after = ratio_text(one.events, one.expected) + "x" * bool(one.expected)
+        after = ratio_text(one.observed, one.predicted) + "x" * bool(one.predicted)
         after += "" if one.after is None else f"{signed(one.after, digits):>8}"
     line += f"{after:>{WIDTH - len(line)}}"
     low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
@@ -120,32 +126,44 @@ def _group(one: Group, screen: Screen) -> list[str]:
     return [line.rstrip(), f"    {about:{_NAME + 14}}{ends}".rstrip()]
 
 
-def _figure(one: Figure, digits: int) -> str:
-    value = signed(one.value, digits) if one.signed else points(one.value, digits)
-    return f"{PLAIN_MARKS[one.state]:2} {value:>{4 + digits}}"
+def _level(one: Group, digits: int) -> str:
+    """Return a level or bin of a protected column, with the interval of this one alone."""
+    rows = f", {one.about}"
+    name = f"{short(str(one.name), _NAME - 3 - len(rows))}{rows}"
+    rates = f"{percent(one.predicted, digits):>7} {percent(one.observed, digits):>8}"
+    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
+    off = f"{_off(one.gap, digits, one.words):14} {interval(low, high, digits)}"
+    return f"  {name:{_NAME - 2}}{rates}  {off}"
+
+
+def _figure(one: Left, text: str, digits: int) -> str:
+    return f"{PLAIN_MARKS[one.state]:2} {text:>{4 + digits}}"
 
 
 def _ladder(screen: Screen, audit: Audit) -> list[str]:
     head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
     lines = [f"{head}{'above':>12}{'log-loss':>10}"]
-    lines += [line for one in screen.steps for line in _step(one, screen.digits, len(audit))]
+    lines += [line for one in screen.steps for line in _step(one, screen)]
     note = f"Points off, {level_text(audit.level)}. {screen.limit}"
     marks = "x surely above, ~ may be above, ok below."
     return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
-def _step(one: Step, digits: int, many: int) -> list[str]:
-    name = f"{'>' if one.advised else ' '} {one.name:16}"
-    uneven = f"{_figure(one.uneven, digits)} ({_pair(one.uneven, digits)})"
-    name += f"{f'{_figure(one.average, digits)} {_figure(one.by_score, digits)}':{17 + 2 * digits}}"
-    above = f"{one.n_above} of {many}"
-    line = f"{name}{uneven}{above:>{35 - 2 * digits - len(uneven)}}{one.log_loss:>10.4f}"
-    of = [f"{short(x.target, 9):10}" for x in (one.average, one.by_score)]
-    under = f"{'':18}{''.join(of)}{short(f'{one.uneven.target}, {one.along}', 33)}"
-    return [line, under] if one.uneven.target else [line]
+def _step(one: ShownRung, screen: Screen) -> list[str]:
+    digits, rung, (along, left) = screen.digits, one.rung, one.rung.worst
+    lefts = one.average, rung.by_score, left
+    texts = signed(one.average.value, digits), *(points(x.value, digits) for x in lefts[1:])
+    average, by_score, uneven = map(_figure, lefts, texts, [digits] * 3)
+    uneven += f" ({_pair(left, digits)})"
+    name = f"{'>' if one.advised else ' '} {rung.name:16}{average} {by_score}"
+    above = f"{one.n_above} of {len(screen.audit)}"
+    line = f"{name:{35 + 2 * digits}}{uneven}{above:>{35 - 2 * digits - len(uneven)}}"
+    of = [f"{short(screen.class_of(x), 9):10}" for x in lefts[:2]]
+    under = f"{'':18}{''.join(of)}{short(f'{screen.class_of(left)}, {along}', 33)}"
+    return [f"{line}{rung.log_loss:>10.4f}", *([under] if screen.several else [])]
 
 
-def _pair(one: Figure | AuditRow, digits: int) -> str:
+def _pair(one: Left | AuditRow, digits: int) -> str:
     return f"{points(one.low, digits)}, {points(one.high, digits)}"
 
 
@@ -174,7 +192,8 @@ def _ranking(audit: Audit, screen: Screen) -> list[str]:
 
 
 def _row(row: AuditRow, digits: int, audit: Audit) -> str:
-    size = f"{points(row.uneven.debiased, digits):>5} ({_pair(row, digits)})"
+    most = row_digits(row, digits)
+    size = f"{points(row.uneven.debiased, most):>5} ({_pair(row, most)})"
     place = row.place
     if place is None:
         where = "no evidence"

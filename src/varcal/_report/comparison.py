@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
 from typing import Any
 
-from varcal._audit.comparison import (
+from varcal._audit.compare import (
     ACCURACY,
     BY_SCORE,
     LEAST_CHANGE,
@@ -18,10 +19,14 @@ from varcal._audit.comparison import (
     metric_interval,
     metric_text,
 )
-from varcal._audit.decision import BETTER, FIXED, LOOKS, MADE_WORSE, MARKS, UNCHANGED
-from varcal._report.frame import about, now, render
-from varcal._report.svg import points_axis
+from varcal._report.page import about, json_text, now, points_axis, render, write_report
 from varcal._text import (
+    BETTER,
+    FIXED,
+    LOOKS,
+    MADE_WORSE,
+    MARKS,
+    UNCHANGED,
     Named,
     Sentence,
     count,
@@ -49,6 +54,16 @@ _TEXTS: dict[str, Callable[..., str]] = {
     "ends": metric_interval,
     "change": metric_change,
 }
+
+
+def report_comparison(found: Comparison, path: str | PathLike[str], *, title: str) -> None:
+    """Write the report of a comparison."""
+    forms = {
+        ".html": lambda: comparison_html(found, title),
+        ".md": lambda: comparison_markdown(found, title),
+        ".json": lambda: json_text({"title": title, **found.to_dict()}),
+    }
+    write_report(path, forms)
 
 
 def comparison_html(found: Comparison, title: str) -> str:

@@ -9,12 +9,10 @@ import numpy as np
 from markupsafe import Markup
 
 from varcal._audit.intersections import Intersections
-from varcal._report.frame import render
-from varcal._report.svg import el, tip
-from varcal._search.predictable_result import PredictableGap
+from varcal._report.page import el, render, tip
+from varcal._search.predictable_gap import PredictableGap
 from varcal._search.slices_result import Slice, Slices
-from varcal._search.surface_result import Surface
-from varcal._search.view import SurfaceView, ticks
+from varcal._search.surface import Surface, SurfaceView, ticks
 from varcal._text import (
     CONFIDENCE,
     RISK,

@@ -4,33 +4,51 @@ A residual is w·(hit − score). Residuals, variances and weights are whole mul
 two, small enough that sums of them are exact; the search then has the same result in any order of
 rows. Outcomes are drawn from the model's own probabilities (or those that `after` explains), so
 that the whole null holds in them. With groups they are drawn from a Gaussian copula: each row keeps
-its probability, and rows of a group are as dependent as the residuals of the data are
-(`Dependence`).
+its probability, and rows of a group are as dependent as the residuals of the data are.
+
+What is known already is taken off before the search: log-odds are moved by an additive model of
+cells, Uβ. The fit takes most of the residuals along U; simulated residuals must lose that part as
+well. Each column of them is reduced by its own first step of the fit, v·U(UᵀVU)⁻¹Uᵀe, and all are
+scaled to the sum of squares of the data, because a fit also takes some of the noise.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from math import factorial
+from typing import Any
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtr, ndtri
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._input.events import CORRECT
 from varcal._input.predictions import Predictions
-from varcal._search.known_gaps import Explained
+from varcal._input.variables import Variable
+from varcal._search.cells import grid_of
 
-#: Terms of the series; more change ρ by less than a percent for ρ up to 0.8.
+#: Terms of the series of the dependence; more change ρ by less than a percent for ρ up to 0.8.
 TERMS = 16
 #: Standard errors that are added to the sum of products. With the estimate itself, 8 % of 136
 #: searches of calibrated data in 200 groups showed a slice at 5 %: half of the estimates are below
 #: the truth, and slices then look clearer than they are.
 CAUTION = 1.0
 #: The largest dependence.
-MOST = 0.95
-#: Distance from 0 and 1 at which the quantile of a probability is taken.
-_EPS = 1e-6
+MOST_DEPENDENT = 0.95
+#: Ridge of the additive model, in rows; it keeps small cells from infinite log-odds.
+RIDGE = 0.5
+#: Steps of the fit at most, and the step below which it ends. Scores of 0 and 1 take up to 18 steps
+#: on the outputs of the paper, others about five.
+_MOST_STEPS, _SMALL = 200, 1e-6
+#: Columns of simulated outcomes that the scale is estimated from.
+_TRIED = 8
+#: Binary digits of the largest residual, and of the largest variance and weight.
+_RESIDUAL_DIGITS, _WEIGHT_DIGITS = 21, 28
+#: Distance from 0 and 1 at which log-odds are taken.
+_EPS = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +77,7 @@ class Dependence:
         >>> bool(0.28 < found.rho < 0.36)
         True
         """
-        x = ndtri(np.clip(score, _EPS, 1 - _EPS))
+        x = ndtri(np.clip(score, 1e-6, 1 - 1e-6))
         density = np.exp(-x * x / 2) / np.sqrt(2 * np.pi)
         error = np.sqrt(max(_pair_sum(group, score * (1 - score)), 0.0))
         products = _pair_sum(group, hit - score) + CAUTION * error
@@ -76,8 +94,9 @@ class Dependence:
             return cls(group, 0.0)
         from scipy.optimize import brentq  # noqa: PLC0415  only a search needs it
 
-        rho = MOST if excess(MOST) <= 0 else float(brentq(excess, 0.0, MOST))
-        return cls(group, rho)
+        if excess(MOST_DEPENDENT) <= 0:
+            return cls(group, MOST_DEPENDENT)
+        return cls(group, float(brentq(excess, 0.0, MOST_DEPENDENT)))
 
     def uniform(self, rng: np.random.Generator, columns: int) -> Singles:
         """Draw uniform numbers for every row that depend on each other within groups."""
@@ -96,10 +115,92 @@ def _pair_sum(group: Ints, values: Floats) -> float:
     return float(((total * total).sum() - (values * values).sum()) / 2)
 
 
-#: Binary digits of the largest residual, and of the largest variance and weight.
-_RESIDUAL_DIGITS, _WEIGHT_DIGITS = 21, 28
-#: Distance from 0 and 1 at which log-odds are taken.
-_EPS = 1e-12
+@dataclass(frozen=True, eq=False)
+class Explained:
+    """A fitted additive model of log-odds, and how it is taken off simulated residuals.
+
+    Attributes
+    ----------
+    design : csr_array
+        The columns of the model, U.
+    score : ndarray
+        The fitted probability of the claim.
+    weight : ndarray
+        The weight of each row.
+    scale : float
+        The factor of simulated residuals.
+    """
+
+    design: Any
+    score: Floats
+    weight: Floats
+    scale: float = 1.0
+
+    @cached_property
+    def _variance(self) -> Floats:
+        found: Floats = self.weight * self.score * (1 - self.score)
+        return found
+
+    @cached_property
+    def _factor(self) -> Any:
+        return cho_factor(_information(self.design, self._variance))
+
+    @classmethod
+    def fit(cls, design: Any, score: Floats, hit: Bools, weight: Floats) -> Explained:
+        """Fit the model to the gap of a claim."""
+        from scipy.special import expit  # noqa: PLC0415  only a search needs it
+
+        from varcal.calibrators.regression import minimize_convex  # noqa: PLC0415  loads sklearn
+
+        s0 = np.clip(score, _EPS, 1 - _EPS)
+        odds = np.log(s0 / (1 - s0))
+        total = float(weight.sum())
+
+        def evaluate(beta: Floats) -> tuple[Floats, Callable[[], Floats]]:
+            s = expit(odds + design @ beta)
+            slope = (design.T @ (weight * (s - hit)) + RIDGE * beta) / total
+
+            def solve() -> Floats:
+                step: Floats = cho_solve(
+                    cho_factor(_information(design, weight * s * (1 - s))), slope * total
+                )
+                return step
+
+            return slope, solve
+
+        def loss(beta: Floats) -> float:
+            eta = odds + design @ beta
+            surprise = np.logaddexp(0.0, np.where(hit, -eta, eta))
+            return float(weight @ surprise + RIDGE / 2 * (beta @ beta)) / total
+
+        start = np.zeros(design.shape[1])
+        beta, _, _ = minimize_convex(
+            evaluate, loss, start, tol=0.0, max_iter=_MOST_STEPS, last_step=_SMALL
+        )
+        found = cls(design, expit(odds + design @ beta), weight)
+        return replace(found, scale=found._scale(hit))
+
+    def removed_from(self, e: Singles) -> Singles:
+        """Take the part along the design off columns of residuals, and scale them."""
+        beta = cho_solve(self._factor, self.design.T @ e.astype(np.float64))
+        found = e - (self.design @ beta) * self._variance[:, None]
+        return (self.scale * found).astype(np.float32)
+
+    def _scale(self, hit: Bools) -> float:
+        """Return the ratio of the sizes of observed and simulated residuals."""
+        s, w = self.score, self.weight
+        drawn = np.random.default_rng(0).random((len(s), _TRIED)) < s[:, None]
+        e = (w[:, None] * (drawn - s[:, None])).astype(np.float32)
+        simulated = float((self.removed_from(e).astype(np.float64) ** 2).sum()) / _TRIED
+        observed = float(((w * (hit - s)) ** 2).sum())
+        return float(np.sqrt(observed / simulated)) if simulated > 0 else 1.0
+
+
+def _information(design: Any, variance: Floats) -> Floats:
+    weighted = design.multiply(variance[:, None]).tocsr()
+    found: Floats = (design.T @ weighted).toarray()
+    found[np.diag_indices_from(found)] += RIDGE
+    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,12 +209,8 @@ class Outcomes:
 
     Attributes
     ----------
-    p : ndarray
-        The probabilities that outcomes are compared with: (n,) for two classes, else (n, K).
-    y : ndarray of int
-        Positions of the observed classes.
-    predicted : ndarray of int
-        Positions of the predicted classes, by the model's own probabilities.
+    scores, hits : dict
+        By claim, the probability that it is about, and whether it is true.
     weight : ndarray
         Weights, scaled so that their sum is that of their squares.
     seed : int
@@ -121,147 +218,132 @@ class Outcomes:
     dependence : Dependence, optional
         How rows of a group depend on each other.
     explained : dict
-        What lies within `after`, by the key of a claim; with two classes by key 1 only.
+        The model of what is known already, by claim.
+    joint : tuple, optional
+        With more than two classes and nothing known, the probabilities of all classes, of shape
+        (rows, classes), and the positions of the predicted ones.
     """
 
-    p: Floats
-    y: Ints
-    predicted: Ints
+    scores: dict[int, Floats]
+    hits: dict[int, Bools]
     weight: Floats
     seed: int
     dependence: Dependence | None = None
     explained: dict[int, Explained] = field(default_factory=dict)
+    joint: tuple[Floats, Ints] | None = None
 
     @classmethod
-    def of(cls, rows: Predictions, seed: int) -> Outcomes:
-        """Return the outcomes of checked predictions."""
-        p = rows.p
-        if p.ndim == 2 and p.shape[1] == 2:
-            predicted = (p[:, 1] > p[:, 0]).astype(np.intp)
-            p = p[:, 1] / p.sum(axis=1)
-        elif p.ndim == 1:
-            predicted = (p > 0.5).astype(np.intp)
-        else:
-            predicted = p.argmax(axis=1)
-            p = p / p.sum(axis=1, keepdims=True)
+    def of(cls, rows: Predictions, keys: Sequence[int], seed: int) -> Outcomes:
+        """Return the outcomes of checked predictions for some claims."""
+        p, joint = rows.p, None
         w = np.ones(len(p)) if rows.weight is None else rows.weight.astype(np.float64)
         w = w * (w.sum() / (w * w).sum())
-        found = cls(p, rows.y.astype(np.intp), predicted, w, seed)
+        if len(rows.classes) == 2:
+            p = p if p.ndim == 1 else p[:, 1] / p.sum(axis=1)
+            scores = {key: p if key == 1 else 1.0 - p for key in keys}
+            hits = {key: rows.y == key for key in keys}
+        else:
+            joint = p / p.sum(axis=1, keepdims=True), p.argmax(axis=1)
+            scores = _scores_of(*joint, keys)
+            hits = {key: rows.y == (joint[1] if key == CORRECT else key) for key in keys}
+        found = cls(scores, hits, w, seed, joint=joint)
         if rows.groups is None:
             return found
-        key = 1 if found.two else CORRECT
-        s, hit = found.score(key), found.hit(key)
-        return replace(found, dependence=Dependence.of(rows.groups, s, hit))
+        first = keys[0]
+        return replace(found, dependence=Dependence.of(rows.groups, scores[first], hits[first]))
 
-    @property
-    def two(self) -> bool:
-        """Whether there are two classes."""
-        return self.p.ndim == 1
+    def without_known(self, after: str | None, variables: Sequence[Variable]) -> Outcomes:
+        """Take off what is known already: the average, or the gaps along single variables."""
+        if after is None:
+            return self
+        from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
 
-    def score(self, key: int) -> Floats:
-        """Return the probability that a claim is about."""
-        if key != CORRECT and key in self.explained and not self.two:
-            return self.explained[key].score
-        if self.two:
-            place = self.predicted if key == CORRECT else np.full(len(self.y), key)
-            return np.where(place == 1, self.p, 1.0 - self.p)
-        if key == CORRECT:
-            if key in self.explained:
-                return self.explained[key].score
-            return np.take_along_axis(self.p, self.predicted[:, None], axis=1)[:, 0]
-        return self.p[:, key]
-
-    def hit(self, key: int, y: Ints | None = None) -> Bools:
-        """Return whether the claim is true, for the observed or for other outcomes."""
-        y = self.y if y is None else y
-        if key != CORRECT:
-            return y == key
-        predicted = self.predicted if y.ndim == 1 else self.predicted[:, None]
-        return y == predicted
+        explained = {}
+        for key, s in self.scores.items():
+            n, places, size = len(s), [np.zeros(len(s), dtype=np.intp)], 1
+            if after == "single":
+                grid = grid_of(variables, s, Variable("score", "numeric", s))
+                counts = [len(axis.coarse) - 1 for axis in grid.axes]
+                first = np.concatenate([[0], np.cumsum(counts)])
+                places, size = list(grid.coarse + first[:-1, None]), int(first[-1])
+            d = len(places)
+            index, ends = np.column_stack(places).ravel(), np.arange(0, n * d + 1, d)
+            design = csr_array((np.ones(n * d), index, ends), shape=(n, size))
+            explained[key] = Explained.fit(design, s, self.hits[key], self.weight)
+        scores = {key: one.score for key, one in explained.items()}
+        return replace(self, scores=scores, explained=explained, joint=None)
 
     def weights(self, key: int) -> Floats:
         """Return the variance and the weight of each row for a claim."""
-        s, w = self.score(key), self.weight
+        s, w = self.scores[key], self.weight
         return np.column_stack(
             [_on_grid(w * w * s * (1 - s), _WEIGHT_DIGITS), _on_grid(w, _WEIGHT_DIGITS)]
         )
 
     def observed(self, key: int) -> Singles:
         """Return the residuals of the data, of shape (n, 1)."""
-        e = self.weight * (self.hit(key) - self.score(key))
+        e = self.weight * (self.hits[key] - self.scores[key])
         return self.on_grid(e[:, None])
-
-    def simulated(self, key: int, columns: slice) -> Singles:
-        """Return the residuals of some columns of simulated outcomes."""
-        if self.two:
-            e = self._columns(1, columns)
-            if key == CORRECT:
-                e *= np.where(self.predicted == 1, 1, -1).astype(np.float32)[:, None]
-            elif key == 0:
-                np.negative(e, out=e)
-            return self.on_grid(e)
-        return self.on_grid(self._columns(key, columns))
 
     def columns(self, key: int, columns: slice) -> Singles:
         """Return the residuals of columns: the data is column 0, simulated outcomes follow."""
         later = slice(max(columns.start, 1), columns.stop)
         parts = [self.observed(key)] if columns.start == 0 else []
         if later.stop > later.start:
-            parts.append(self.simulated(key, later))
+            parts.append(self.centred(key, self.drawn(key, later)))
         return np.ascontiguousarray(np.concatenate(parts, axis=1))
 
-    def shifted(self, key: int, inside: Bools, gap: float | None = None) -> Outcomes:
-        """Return the outcomes with other probabilities within a slice.
-
-        The log-odds of the claim are moved by one number, so that the gap of the slice vanishes,
-        or changes by `gap` in units of the residual's mean.
-        """
-        s = np.clip(self.score(key)[inside], _EPS, 1 - _EPS)
-        w = self.weight[inside]
-        target = (w * self.hit(key)[inside]).sum() if gap is None else (w * (s + gap)).sum()
-        new = _with_total(s, w, float(np.clip(target, 1e-9 * w.sum(), (1 - 1e-9) * w.sum())))
-        if self.two:
-            flip = (self.predicted[inside] == 0) if key == CORRECT else np.full(len(s), key == 0)
-            p = self.p.copy()
-            p[inside] = np.where(flip, 1 - new, new)
-            return replace(self, p=p)
-        if key in self.explained:
-            changed = self.explained[key].score.copy()
-            changed[inside] = new
-            explained = self.explained | {key: replace(self.explained[key], score=changed)}
-            return replace(self, explained=explained)
-        place = self.predicted[inside] if key == CORRECT else np.full(len(s), key)
-        part = self.p[inside]
-        own = np.arange(len(part)), place
-        rest = 1 - part[own]
-        part *= ((1 - new) / np.maximum(rest, _EPS))[:, None]
-        part[own] = new
-        p = self.p.copy()
-        p[inside] = part / part.sum(axis=1, keepdims=True)
-        return replace(self, p=p)
-
-    def _columns(self, key: int, columns: slice) -> Singles:
-        """Simulate residuals of the claim about the second of two classes, or of another claim."""
-        n, size = len(self.y), columns.stop - columns.start
+    def drawn(self, key: int, columns: slice) -> Singles:
+        """Return the residuals of some columns of simulated outcomes."""
+        s = self.scores[key]
+        n, size = len(s), columns.stop - columns.start
         rng = np.random.default_rng([self.seed, columns.start])
         if self.dependence is None:
             u = rng.random((n, size), dtype=np.float32)
         else:
             u = self.dependence.uniform(rng, size)
-        if self.two or key in self.explained:
-            s = self.score(key)
-            hit = u < s.astype(np.float32)[:, None]
+        if self.joint is not None:
+            p, predicted = self.joint
+            upper = np.cumsum(p, axis=1).astype(np.float32)
+            classes = np.zeros((n, size), dtype=np.intp)
+            for k in range(p.shape[1] - 1):
+                classes += u >= upper[:, k, None]
+            hit = classes == (predicted[:, None] if key == CORRECT else key)
+        elif key == 0 and len(self.scores) == 1:
+            # Either of two classes gives the mirror image of the other's result.
+            hit = u >= (1.0 - s).astype(np.float32)[:, None]
         else:
-            upper = np.cumsum(self.p, axis=1).astype(np.float32)
-            drawn = np.zeros((n, size), dtype=np.intp)
-            for k in range(self.p.shape[1] - 1):
-                drawn += u >= upper[:, k, None]
-            s, hit = self.score(key), self.hit(key, drawn)
+            hit = u < s.astype(np.float32)[:, None]
         e = np.subtract(hit, s.astype(np.float32)[:, None], dtype=np.float32)
         e *= self.weight.astype(np.float32)[:, None]
-        if key in self.explained:
-            e = self.explained[key].removed_from(e)
         return e
+
+    def centred(self, key: int, e: Singles) -> Singles:
+        """Take what is known off columns of residuals, and round them."""
+        return self.on_grid(self.explained[key].removed_from(e) if key in self.explained else e)
+
+    def shifted(self, key: int, inside: Bools, gap: float | None = None) -> Outcomes:
+        """Return the outcomes with other probabilities in some rows.
+
+        The log-odds of the claim are moved by one number, so that the gap of these rows vanishes,
+        or changes by `gap` in units of the residual's mean.
+        """
+        s = np.clip(self.scores[key][inside], _EPS, 1 - _EPS)
+        w = self.weight[inside]
+        target = (w * self.hits[key][inside]).sum() if gap is None else (w * (s + gap)).sum()
+        new = _with_total(s, w, float(np.clip(target, 1e-9 * w.sum(), (1 - 1e-9) * w.sum())))
+        if self.joint is None:
+            score = self.scores[key].copy()
+            score[inside] = new
+            return replace(self, scores=self.scores | {key: score})
+        p, predicted = self.joint[0].copy(), self.joint[1]
+        part = p[inside]
+        own = np.arange(len(part)), predicted[inside] if key == CORRECT else np.full(len(s), key)
+        part *= ((1 - new) / np.maximum(1 - part[own], _EPS))[:, None]
+        part[own] = new
+        p[inside] = part / part.sum(axis=1, keepdims=True)
+        scores = _scores_of(p, predicted, list(self.scores))
+        return replace(self, scores=scores, joint=(p, predicted))
 
     def on_grid(self, e: Floats | Singles) -> Singles:
         """Round residuals to multiples of a power of two that is the same in every column."""
@@ -271,6 +353,11 @@ class Outcomes:
         found: Singles = np.rint(wide, out=wide).astype(np.float32, copy=False)
         found *= np.float32(2.0**-digits)
         return found
+
+
+def _scores_of(p: Floats, predicted: Ints, keys: Sequence[int]) -> dict[int, Floats]:
+    own = np.take_along_axis(p, predicted[:, None], axis=1)[:, 0]
+    return {key: own if key == CORRECT else p[:, key] for key in keys}
 
 
 def _on_grid(values: Floats, digits: int) -> Floats:

@@ -1,25 +1,336 @@
-"""The search with numpy: sums over rectangles and ranges for many columns of residuals at once.
+"""The search: ranges of one variable, rectangles of two, extensions to three, refined.
 
-`scan_numba.py` has the same functions compiled. All sums are exact, because residuals and variances
-are whole multiples of a power of two (`outcomes.py`), so that both give the same result to the bit.
+Columns of residuals are the data (column 0) and simulated outcomes; all are searched alike. The t
+of a slice is its sum of residuals over the standard deviation of that sum. Slices compete by
+u = t² − penalty; the penalty depends on the depth and the size of a slice (its block).
 
-Columns of residuals are the data (column 0) and simulated outcomes. For a slice, t = S·V^(−1/2)
-with S its sum of residuals and V its variance. Slices compete by u = t² − penalty; the penalty
-depends on the depth and the size of the slice (`blocks.py`).
+There are two kernels, `_scan` over rectangles and `_step` over ranges of one more variable, both
+with numpy and as loops that numba compiles if it is installed. All sums are exact, because
+residuals and variances are whole multiples of a power of two (`outcomes.py`), so that both give the
+same result to the bit.
 """
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from importlib.util import find_spec
+from itertools import combinations
+from typing import Any
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints, Singles
-from varcal._search.blocks import Sizes
-from varcal._search.cells import Codes, Grid
+from varcal._arrays import Bools, Floats, Ints, Singles
+from varcal._search.cells import Grid
 
-#: Numbers that are worked on at once.
+#: Rectangles of each column that are extended to a third variable, and rules of depths 2 and 3 that
+#: are refined. Twice as many of either find no more on the planted slices of the benchmark.
+EXTENDED, REFINED = 16, 4
+#: How often the range of each variable is chosen again.
+SWEEPS = 2
+#: Lower ends of the classes of size, as shares of the weight.
+CLASSES = (0.25, 0.1, 0.04, 0.015, 0.0)
+#: A slice has at least so many rows (with weights, as many effective ones), this share of the
+#: weight, and this variance, with which a sum of residuals is nearly normal.
+LEAST_ROWS, LEAST_SHARE, LEAST_VARIANCE = 50.0, 0.005, 5.0
+#: log N by depth and size that rules compete with during the search, before N is known; from
+#: simulations with 20 variables. They decide which rules are followed up, not what is significant.
+PRIOR_LOG_N = np.array(
+    [[7.5, 8.0, 8.5, 9.0, 9.5], [10.5, 12.0, 13.0, 14.0, 15.0], [12.0, 14.0, 16.5, 18.5, 20.5]]
+)
+#: Numbers that numpy works on at once.
 _MOST_NUMBERS = 1 << 22
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Ranges of cells of up to three variables, and how clear their gap is.
+
+    Attributes
+    ----------
+    axes : tuple of int
+        The variables.
+    ends : tuple of (int, int)
+        The first and the last + 1 fine cell of each.
+    sign : int
+        0 if there are fewer hits than the score says, 1 if there are more.
+    t : float
+        The sum of residuals over its standard deviation, without its sign.
+    size : int
+        The class of size.
+    """
+
+    axes: tuple[int, ...]
+    ends: tuple[tuple[int, int], ...]
+    sign: int
+    t: float = 0.0
+    size: int = 0
+
+    @property
+    def depth(self) -> int:
+        """The number of variables."""
+        return len(self.axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Space:
+    """What is searched: the cells of rows, with variances and weights that all columns share.
+
+    Attributes
+    ----------
+    grid : Grid
+        The cells.
+    weights : ndarray of shape (rows, 2)
+        The variance and the weight of each row, as multiples of a power of two.
+    depths : tuple of int
+        The least and the largest number of variables of a rule.
+    extended, refined : int
+        Rectangles that are extended to a third variable, and rules of a depth that are refined.
+    """
+
+    grid: Grid
+    weights: Floats
+    depths: tuple[int, int]
+    extended: int = EXTENDED
+    refined: int = REFINED
+
+    @cached_property
+    def limits(self) -> Floats:
+        """The least variance and weight of a slice."""
+        return np.array([LEAST_VARIANCE, max(LEAST_ROWS, LEAST_SHARE * self.weights[:, 1].sum())])
+
+    @cached_property
+    def ends(self) -> Floats:
+        """Lower ends of the classes of size in weights, descending, without the last."""
+        found: Floats = np.array(CLASSES[:-1]) * self.weights[:, 1].sum()
+        return found
+
+    def table(self, resolution: str) -> tuple[Any, ...]:
+        """Return the arguments of a step: cells, their numbers, weights, limits, classes."""
+        n_cells = [len(getattr(axis, resolution)) - 1 for axis in self.grid.axes]
+        lines = getattr(self.grid, resolution)
+        return lines, np.array(n_cells), self.weights, self.limits, self.ends
+
+    def inside(self, rule: Rule) -> Bools:
+        """Return which rows a rule means."""
+        found = np.ones(self.grid.fine.shape[1], dtype=bool)
+        for axis, (low, high) in zip(rule.axes, rule.ends, strict=True):
+            found &= (self.grid.fine[axis] >= low) & (self.grid.fine[axis] < high)
+        return found
+
+    def measured(self, rule: Rule, e: Singles) -> Rule:
+        """Return a rule with its t and its size for one column of residuals."""
+        inside = self.inside(rule)
+        variance, weight = self.weights[inside].sum(axis=0)
+        total = float(e[inside].sum(dtype=np.float64))
+        t = (total if rule.sign else -total) / np.sqrt(variance)
+        return replace(rule, t=max(float(t), 0.0), size=int(_block_of(weight, self.ends)))
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What a search has found.
+
+    Attributes
+    ----------
+    top : ndarray of shape (depths, sizes, columns)
+        The largest |t| of each block.
+    rules : tuple of tuple of Rule
+        The best rules of the first columns.
+    """
+
+    top: Floats
+    rules: tuple[tuple[Rule, ...], ...]
+
+
+#: A rule on the way: its sign, and for each condition a variable and the ends of its cells.
+Candidate = tuple[int, tuple[tuple[int, int, int], ...]]
+
+
+def search(space: Space, E: Singles, *, kept: int = 1) -> Searched:
+    """Search every column of residuals in the same way.
+
+    Parameters
+    ----------
+    space : Space
+        What is searched.
+    E : ndarray of shape (rows, columns)
+        Residuals, as multiples of a power of two.
+    kept : int
+        The columns whose rules are returned, from the first. Of one column all refined rules are
+        returned, of several the best one of each depth.
+    """
+    least, most = space.depths
+    axes = range(len(space.grid.axes))
+    top = np.full((3, len(CLASSES), E.shape[1]), -np.inf)
+    rules: list[list[Rule]] = [[] for _ in range(kept)]
+    for j in axes if least == 1 else ():
+        _one_variable(space, j, E, top[0], rules)
+    found = _rectangles(space, E, top[1]) if most > 1 and len(axes) > 1 else []
+    for c, rectangles in enumerate(found):
+        e, own = np.ascontiguousarray(E[:, c]), rules[c] if c < kept else []
+        first = rectangles[: space.refined]
+        own += _refined(space, e, first, top[1, :, c], every=kept == 1)
+        if most > 2 and len(axes) > 2:
+            extended = _extended(space, e, rectangles, top[2, :, c])
+            own += _refined(space, e, extended, top[2, :, c], every=kept == 1)
+    return Searched(top, tuple(tuple(found) for found in rules))
+
+
+def _penalty(depth: int) -> Floats:
+    found: Floats = 2.0 * PRIOR_LOG_N[depth - 1]
+    return found
+
+
+def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[list[Rule]]) -> None:
+    """Scan all ranges of fine cells of a variable."""
+    cells, shape = space.grid.fine[j].astype(np.intp), (space.grid.axes[j].n_cells, 1)
+    best, where, block = _scanned(space, cells, shape, E, 1, top)
+    low, high = ranges_of(shape[0])
+    for c, found in enumerate(rules):
+        for sign in (0, 1):
+            place = where[sign, c]
+            size = int(block[place, 0])
+            t = np.sqrt(max(best[sign, c] + _penalty(1)[size], 0.0))
+            if t > 0:
+                ends = (int(low[place]), int(high[place]))
+                found.append(Rule((j,), (ends,), sign, float(t), size))
+
+
+def _rectangles(space: Space, E: Singles, top: Floats) -> list[list[Candidate]]:
+    """Scan all rectangles of coarse cells of two variables; return the best of each column."""
+    axes, coarse = space.grid.axes, space.grid.coarse
+    pairs = list(combinations(range(len(axes)), 2))
+    shapes = [(len(axes[j].coarse) - 1, len(axes[k].coarse) - 1) for j, k in pairs]
+    columns = E.shape[1]
+    best = np.empty((len(pairs), 2, columns), dtype=np.float32)
+    where = np.empty((len(pairs), 2, columns), dtype=np.int32)
+    for n, ((j, k), shape) in enumerate(zip(pairs, shapes, strict=True)):
+        cells = coarse[j].astype(np.intp) * shape[1] + coarse[k]
+        best[n], where[n], _ = _scanned(space, cells, shape, E, 2, top)
+    found: list[list[Candidate]] = []
+    for c in range(columns):
+        order = np.argsort(-best[:, :, c], axis=None, kind="stable")[: space.extended]
+        found.append([])
+        for n, sign in zip(*np.divmod(order, 2), strict=True):
+            if np.isfinite(best[n, sign, c]):
+                ranges = [ranges_of(size) for size in shapes[n]]
+                at = divmod(int(where[n, sign, c]), len(ranges[1][0]))
+                both = zip(pairs[n], at, ranges, strict=True)
+                conditions = [(j, int(low[i]), int(high[i])) for j, i, (low, high) in both]
+                found[-1].append((int(sign), tuple(conditions)))
+    return found
+
+
+def _scanned(
+    space: Space, cells: Ints, shape: tuple[int, int], E: Singles, depth: int, top: Floats
+) -> tuple[Floats, Ints, Ints]:
+    """Return the largest u of each sign and column, their rectangles, and the blocks of all."""
+    H = np.zeros((2, shape[0] + 1, shape[1] + 1))
+    for k in (0, 1):
+        sums = np.bincount(cells, space.weights[:, k], shape[0] * shape[1])
+        H[k, 1:, 1:] = sums.reshape(shape)
+    H = H.cumsum(axis=1).cumsum(axis=2)
+    (a_low, a_high), (b_low, b_high) = ranges_of(shape[0]), ranges_of(shape[1])
+    D = H[:, a_high] - H[:, a_low]
+    V, W = D[:, :, b_high] - D[:, :, b_low]
+    searched = (space.limits[0] <= V) & (space.limits[1] <= W)
+    # No rectangle has all cells of a variable.
+    searched[a_high - a_low == shape[0]] = False
+    if depth > 1:
+        searched[:, b_high - b_low == shape[1]] = False
+    inverse = np.where(searched, 1.0 / np.sqrt(np.where(searched, V, 1.0)), 0.0)
+    block = _block_of(W, space.ends)
+    best = np.full((2, E.shape[1]), -np.inf)
+    where = np.zeros((2, E.shape[1]), dtype=np.int64)
+    if searched.any():
+        kernel, _ = _kernels()
+        kernel(cells, shape, E, inverse, block, _penalty(depth), top, best, where)
+    return best, where, block
+
+
+def _extended(
+    space: Space, e: Singles, rectangles: list[Candidate], top: Floats
+) -> list[Candidate]:
+    """Extend rectangles by the best range of a third variable; return the best rules."""
+    step, table = _kernels()[1], space.table("coarse")
+    every = np.arange(len(space.grid.axes))
+    found, largest = [], np.full(len(CLASSES), -np.inf)
+    for n, (sign, conditions) in enumerate(rectangles):
+        rule = np.array(conditions)
+        tried = np.setdiff1d(every, rule[:, 0])
+        u, *third, _ = step(table, e, rule, -1, tried, sign, _penalty(3), largest)
+        if np.isfinite(u):
+            found.append((-u, n, (sign, (*conditions, tuple(third)))))
+    np.maximum(top, largest, out=top)
+    best: dict[tuple[int, ...], Candidate] = {}
+    for _, _, (sign, conditions) in sorted(found):
+        # The same three variables with the same sign end in the same rule.
+        best.setdefault((sign, *sorted(m for m, _, _ in conditions)), (sign, conditions))
+    return list(best.values())[: space.refined]
+
+
+def _refined(
+    space: Space, e: Singles, candidates: list[Candidate], top: Floats, *, every: bool
+) -> list[Rule]:
+    """Refine rules of coarse cells on middle cells; return all, or the best one."""
+    found = []
+    for sign, conditions in candidates:
+        places = []
+        for m, *ends in conditions:
+            axis = space.grid.axes[m]
+            places.append((m, *np.searchsorted(axis.middle, axis.coarse[ends])))
+        found.append(refine(space, e, (sign, tuple(places)), _penalty(len(places)), SWEEPS, top))
+    rules = [one for one in found if one is not None]
+    if every or not rules:
+        return rules
+    return [max(rules, key=lambda one: one.t**2 - _penalty(one.depth)[one.size])]
+
+
+def refine(
+    space: Space, e: Singles, candidate: Candidate, penalty: Floats, sweeps: int, top: Floats
+) -> Rule | None:
+    """Choose the range of one variable again at a time, on middle cells.
+
+    Parameters
+    ----------
+    space, e
+        What is searched, and one column of residuals.
+    candidate : tuple
+        The rule in middle cells.
+    penalty : ndarray
+        The penalty of each class of size.
+    sweeps : int
+        How often each range is chosen at most.
+    top : ndarray
+        The largest t of each class of size so far, updated with those of chosen rules.
+    """
+    step, table = _kernels()[1], space.table("middle")
+    sign, conditions = candidate
+    rule = np.array(conditions, dtype=np.int64)
+    best, size, unused = -np.inf, 0, np.zeros(len(CLASSES))
+    for _ in range(sweeps):
+        before = rule.copy()
+        for a in range(len(rule)):
+            tried = rule[a, :1].copy()
+            u, _, low, high, block = step(table, e, rule, a, tried, sign, penalty, unused)
+            if u > best:
+                best, size = u, block
+                rule[a, 1:] = low, high
+                top[size] = max(top[size], np.sqrt(max(u + penalty[size], 0.0)))
+        if (rule == before).all():
+            break
+    if not np.isfinite(best):
+        return None
+    axes = tuple(rule[:, 0].tolist())
+    ends = tuple(
+        (int(middle[low]), int(middle[high]))
+        for middle, (_, low, high) in zip(
+            (space.grid.axes[m].middle for m in axes), rule, strict=True
+        )
+    )
+    return Rule(axes, ends, sign, float(np.sqrt(max(best + penalty[size], 0.0))), size)
 
 
 @cache
@@ -34,266 +345,225 @@ def ranges_of(n_cells: int) -> tuple[Ints, Ints]:
     return low, high + 1
 
 
-def limits(
-    a: Codes, b: Codes, shape: tuple[int, int], weights: Floats, sizes: Sizes, depth: int
-) -> tuple[Floats, Ints]:
-    """Return 1/√V of every rectangle, 0 where it is not searched, and its block.
+def _block_of(weight: Any, ends: Floats) -> Any:
+    """Return the class of size of slices by their weight.
 
-    Parameters
-    ----------
-    a, b : ndarray
-        The cells of each row; of one variable alone, b is 0.
-    shape : tuple
-        The number of cells of each variable.
-    weights : ndarray of shape (rows, 2)
-        The variance and the weight of each row.
-    sizes : Sizes
-        What a slice needs to be searched.
-    depth : {1, 2}
-        The number of variables; a rectangle has not all cells of any of them.
+    >>> _block_of(np.array([30.0, 12.0, 1.0]), np.array([25.0, 10.0, 4.0, 1.5]))
+    array([0, 1, 4])
     """
-    index = _index(a, b, shape)
-    H = np.zeros((3, shape[0] + 1, shape[1] + 1))
-    for k, term in enumerate((weights[:, 0], weights[:, 1], None)):
-        H[k, 1:, 1:] = np.bincount(index, term, shape[0] * shape[1]).reshape(shape)
-    H = H.cumsum(axis=1).cumsum(axis=2)
-    a_low, a_high = ranges_of(shape[0])
-    b_low, b_high = ranges_of(shape[1])
-    D = H[:, a_high] - H[:, a_low]
-    V, W, N = D[:, :, b_high] - D[:, :, b_low]
-    searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
-    searched[a_high - a_low == shape[0]] = False
-    if depth > 1:
-        searched[:, b_high - b_low == shape[1]] = False
-    inverse = np.where(searched, 1.0 / np.sqrt(np.where(searched, V, 1.0)), 0.0)
-    return np.ascontiguousarray(inverse), np.ascontiguousarray(sizes.block_of(W))
+    return len(ends) - np.searchsorted(ends[::-1], weight, side="right")
 
 
-def rectangles(
-    a: Codes,
-    b: Codes,
-    shape: tuple[int, int],
-    E: Singles,
-    inverse: Floats,
-    block: Ints,
-    penalty: Floats,
-    top: Floats,
-) -> tuple[Floats, Ints]:
+def _scan(cells, shape, E, inverse, block, penalty, top, best, where):  # type: ignore[no-untyped-def]
     """Scan all rectangles of cells of two variables.
 
     Parameters
     ----------
-    a, b, shape
-        The cells of each row and their numbers, as in `limits`.
+    cells, shape
+        The cell of each row (that of the first variable times the cells of the second, plus that
+        of the second), and the number of cells of both.
     E : ndarray of shape (rows, columns)
         Residuals.
-    inverse, block : ndarray of shape (ranges of a, ranges of b)
-        1/√V of each rectangle, 0 where it is not searched, and its block.
+    inverse, block : ndarray of shape (ranges of the first, ranges of the second)
+        The inverse standard deviation of each rectangle, 0 where it is not searched; its block.
     penalty : ndarray
         The penalty of each block.
     top : ndarray of shape (blocks, columns)
-        The largest |t| of each block so far; it is updated.
-
-    Returns
-    -------
+        The largest |t| of each block so far, updated.
     best, where : ndarray of shape (2, columns)
         The largest u among rectangles with too few and with too many hits, and their positions.
     """
     n, columns = E.shape
     from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
 
-    one_hot = csr_array(
-        (np.ones(n, np.float64), _index(a, b, shape), np.arange(n + 1)),
-        shape=(n, shape[0] * shape[1]),
-    )
-    sums = one_hot.T @ E.astype(np.float64)
+    one_hot = csr_array((np.ones(n), cells, np.arange(n + 1)), shape=(n, shape[0] * shape[1]))
     H = np.zeros((shape[0] + 1, shape[1] + 1, columns))
-    H[1:, 1:] = sums.reshape(*shape, columns)
+    H[1:, 1:] = (one_hot.T @ E.astype(np.float64)).reshape(*shape, columns)
     H = H.cumsum(axis=0).cumsum(axis=1)
-    a_low, a_high = ranges_of(shape[0])
-    b_low, b_high = ranges_of(shape[1])
-    best = np.full((2, columns), -np.inf)
-    where = np.zeros((2, columns), dtype=np.intp)
+    (a_low, a_high), (b_low, b_high) = ranges_of(shape[0]), ranges_of(shape[1])
     step = max(1, _MOST_NUMBERS // (len(b_low) * columns))
     for first in range(0, len(a_low), step):
         some = slice(first, first + step)
         D = H[a_high[some]] - H[a_low[some]]
-        T = (D[:, b_high] - D[:, b_low]) * inverse[some][:, :, None]
-        flat, blocks = T.reshape(-1, columns), block[some].ravel()
-        searched = inverse[some].ravel() > 0
-        if not searched.any():
-            continue
-        for one in np.unique(blocks[searched]):
-            np.maximum(top[one], np.abs(flat[(blocks == one) & searched]).max(axis=0), out=top[one])
-        cost = penalty[blocks][:, None]
-        for k, side in enumerate((-flat, flat)):
-            u = np.where(searched[:, None], np.maximum(side, 0.0) ** 2 - cost, -np.inf)
+        T = ((D[:, b_high] - D[:, b_low]) * inverse[some][:, :, None]).reshape(-1, columns)
+        searched = np.flatnonzero(inverse[some])
+        T, blocks = T[searched], block[some].ravel()[searched]
+        for one in np.unique(blocks):
+            np.maximum(top[one], np.abs(T[blocks == one]).max(axis=0), out=top[one])
+        for k, side in enumerate((-T, T) if len(T) else ()):
+            u = np.maximum(side, 0.0) ** 2 - penalty[blocks][:, None]
             place = u.argmax(axis=0)
             value = u[place, np.arange(columns)]
             better = value > best[k]
             best[k][better] = value[better]
-            where[k][better] = place[better] + first * len(b_low)
-    return best, where
+            where[k][better] = searched[place[better]] + first * len(b_low)
 
 
-def extend(
-    grid: Grid,
-    n_cells: Ints,
-    Et: Singles,
-    weights: Floats,
-    candidates: Ints,
-    sizes: Sizes,
-    penalty: Floats,
-    top: Floats,
-) -> tuple[Floats, Ints]:
-    """Add a range of one more variable to rectangles, in all possible ways.
+def _scan_loops(cells, shape, E, inverse, block, penalty, top, best, where):  # type: ignore[no-untyped-def]
+    """Scan rectangles as `_scan` does, in loops to be compiled."""
+    ka, kb = shape
+    n, columns = E.shape
+    H = np.zeros((ka + 1, kb + 1, columns))
+    for r in range(n):
+        a, b = divmod(cells[r], kb)
+        line, e = H[a + 1, b + 1], E[r]
+        for c in range(columns):
+            line[c] += e[c]
+    for a in range(1, ka + 1):
+        for b in range(1, kb + 1):
+            line, left, up, both = H[a, b], H[a, b - 1], H[a - 1, b], H[a - 1, b - 1]
+            for c in range(columns):
+                line[c] += left[c] + up[c] - both[c]
+    D = np.zeros((kb + 1, columns))
+    under, over, under_where, over_where = best[0], best[1], where[0], where[1]
+    ia = 0
+    for a_low in range(ka):
+        for a_high in range(a_low + 1, ka + 1):
+            for b in range(1, kb + 1):
+                line, to, frm = D[b], H[a_high, b], H[a_low, b]
+                for c in range(columns):
+                    line[c] = to[c] - frm[c]
+            ib = 0
+            for b_low in range(kb):
+                for b_high in range(b_low + 1, kb + 1):
+                    factor = inverse[ia, ib]
+                    if factor > 0.0:
+                        cost, place = penalty[block[ia, ib]], ia * inverse.shape[1] + ib
+                        most, to, frm = top[block[ia, ib]], D[b_high], D[b_low]
+                        for c in range(columns):
+                            t = (to[c] - frm[c]) * factor
+                            most[c] = max(most[c], abs(t))
+                            low, high = max(-t, 0.0), max(t, 0.0)
+                            u, w = low * low - cost, high * high - cost
+                            u_better, w_better = u > under[c], w > over[c]
+                            under_where[c] = place if u_better else under_where[c]
+                            over_where[c] = place if w_better else over_where[c]
+                            under[c] = u if u_better else under[c]
+                            over[c] = w if w_better else over[c]
+                    ib += 1
+            ia += 1
+
+
+def _step(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
+    """Find the best range of one more variable among the rows that meet a rule's conditions.
 
     Parameters
     ----------
-    grid : Grid
-        The cells of all rows.
-    n_cells : ndarray
-        The number of coarse cells of each variable.
-    Et : ndarray of shape (columns, rows)
+    table : tuple
+        The cells, their numbers, weights, limits and classes of size (`Space.table`).
+    e : ndarray
         Residuals.
-    weights : ndarray of shape (rows, 2)
-        The variance and the weight of each row.
-    candidates : ndarray of shape (columns, candidates, 7)
-        Two variables, the ends of their ranges, and the sign of the residuals (0 negative).
-    sizes, penalty, top
-        Limits of blocks, penalties of the blocks of this depth, and their largest |t|.
+    rule : ndarray of shape (conditions, 3)
+        A variable and the ends of its range.
+    free : int
+        The condition that rows need not meet, −1 if they have to meet all.
+    tried : ndarray of int
+        The variables to try. A range has never all cells of its variable.
+    sign, penalty, top
+        The sign of the rule, the penalty of each class of size, and its largest |t|, updated.
 
     Returns
     -------
-    best : ndarray of shape (columns, candidates)
-        The largest u.
-    where : ndarray of shape (columns, candidates, 3)
-        The variable, and the ends of its range.
+    tuple
+        The largest u, the variable, the ends of its range, and its class of size.
     """
-    codes = grid.coarse
-    columns, n_candidates = candidates.shape[:2]
-    best = np.full((columns, n_candidates), -np.inf)
-    where = np.zeros((columns, n_candidates, 3), dtype=np.intp)
-    widest = int(n_cells.max())
-    offset = np.arange(len(codes))[:, None] * widest
-    for c in range(columns):
-        for q in range(n_candidates):
-            j, k, j_low, j_high, k_low, k_high, sign = candidates[c, q]
-            if j < 0:
-                continue
-            rows = np.flatnonzero(
-                (codes[j] >= j_low)
-                & (codes[j] < j_high)
-                & (codes[k] >= k_low)
-                & (codes[k] < k_high)
-            )
-            place = (codes[:, rows] + offset).ravel()
-            h = _sums(place, len(codes), len(codes) * widest, Et[c, rows], weights[rows])
-            h = h.reshape(4, len(codes), widest)
-            found = _best_range(h, n_cells, sign, sizes, penalty, top[:, c], without=(j, k))
-            best[c, q], where[c, q] = found[0], found[1:]
-    return best, where
-
-
-def refine(
-    grid: Grid,
-    n_cells: Ints,
-    Et: Singles,
-    weights: Floats,
-    candidates: Ints,
-    sweeps: int,
-    sizes: Sizes,
-    penalty: Floats,
-    top: Floats,
-) -> Floats:
-    """Choose one variable's range again at a time, on middle cells; rules are changed in place.
-
-    Parameters
-    ----------
-    candidates : ndarray of shape (columns, candidates, 10)
-        Up to three variables (−1 for none), the ends of their ranges, and the sign.
-    sweeps : int
-        How often each range is chosen.
-
-    The other parameters are those of `extend`. Returns the largest u of each candidate.
-    """
-    codes = grid.middle
-    columns, n_candidates = candidates.shape[:2]
-    best = np.full((columns, n_candidates), -np.inf)
-    for c in range(columns):
-        for q in range(n_candidates):
-            rule = candidates[c, q]
-            for _ in range(sweeps):
-                changed = False
-                for a in range(3):
-                    if rule[a] < 0:
-                        continue
-                    inside = np.ones(codes.shape[1], dtype=bool)
-                    for b in range(3):
-                        if b != a and rule[b] >= 0:
-                            line = codes[rule[b]]
-                            inside &= (line >= rule[3 + 2 * b]) & (line < rule[4 + 2 * b])
-                    rows = np.flatnonzero(inside)
-                    m = rule[a]
-                    cells = codes[m][rows].astype(np.intp)
-                    h = _sums(cells, 1, n_cells[m], Et[c, rows], weights[rows])
-                    u, _, low, high = _best_range(
-                        h[:, None], n_cells[[m]], rule[9], sizes, penalty, None
-                    )
-                    if u > best[c, q]:
-                        best[c, q] = u
-                        changed |= bool(low != rule[3 + 2 * a] or high != rule[4 + 2 * a])
-                        rule[3 + 2 * a], rule[4 + 2 * a] = low, high
-                        block = _block_of(h, low, high, sizes)
-                        t = np.sqrt(u + penalty[block])
-                        top[block, c] = max(top[block, c], t)
-                if not changed:
-                    break
+    lines, n_cells, weights, limits, ends = table
+    inside = np.ones(lines.shape[1], dtype=bool)
+    for a, (axis, low, high) in enumerate(rule):
+        if a != free:
+            inside &= (lines[axis] >= low) & (lines[axis] < high)
+    rows = np.flatnonzero(inside)
+    terms = (e[rows].astype(np.float64), weights[rows, 0], weights[rows, 1])
+    best = (-np.inf, 0, 0, 0, 0)
+    for m in tried:
+        k, cells = int(n_cells[m]), lines[m][rows]
+        total = np.zeros((3, k + 1))
+        total[:, 1:] = np.cumsum([np.bincount(cells, term, k) for term in terms], axis=1)
+        low, high = ranges_of(k)
+        S, V, W = total[:, high] - total[:, low]
+        searched = np.flatnonzero((limits[0] <= V) & (limits[1] <= W) & (high - low < k))
+        if not len(searched):
+            continue
+        t = S[searched] * (1.0 / np.sqrt(V[searched]))
+        block = _block_of(W[searched], ends)
+        np.maximum.at(top, block, np.abs(t))
+        u = np.maximum(t if sign else -t, 0.0) ** 2 - penalty[block]
+        at = int(u.argmax())
+        if u[at] > best[0]:
+            place = searched[at]
+            best = (float(u[at]), int(m), int(low[place]), int(high[place]), int(block[at]))
     return best
 
 
-def _index(a: Codes, b: Codes, shape: tuple[int, int]) -> Ints:
-    return a.astype(np.intp) * shape[1] + b
+def _step_loops(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
+    """Find the best range as `_step` does, in loops to be compiled."""
+    lines, n_cells, weights, limits, ends = table
+    # At most two conditions are met; the second repeats the first if there is only one.
+    first, second = -1, -1
+    for a in range(len(rule)):
+        if a != free:
+            first, second = (a, a) if first < 0 else (first, a)
+    n = lines.shape[1]
+    rows, count = np.empty(n + 1, dtype=np.int32), n
+    if first < 0:
+        rows[:n] = np.arange(n)
+    else:
+        a, b = lines[rule[first, 0]], lines[rule[second, 0]]
+        a_low, b_low = np.uint8(rule[first, 1]), np.uint8(rule[second, 1])
+        a_size = np.uint8(rule[first, 2] - rule[first, 1])
+        b_size = np.uint8(rule[second, 2] - rule[second, 1])
+        count = 0
+        for r in range(n):
+            rows[count] = r
+            # Differences below zero become large numbers.
+            count += int((np.uint8(a[r] - a_low) < a_size) & (np.uint8(b[r] - b_low) < b_size))
+    terms = np.empty((count, 3))
+    for i in range(count):
+        r = rows[i]
+        terms[i, 0], terms[i, 1], terms[i, 2] = e[r], weights[r, 0], weights[r, 1]
+    best = (-np.inf, 0, 0, 0, 0)
+    for m in tried:
+        k, line = n_cells[m], lines[m]
+        h = np.zeros((k, 3))
+        for i in range(count):
+            cell = h[line[rows[i]]]
+            cell[0] += terms[i, 0]
+            cell[1] += terms[i, 1]
+            cell[2] += terms[i, 2]
+        for low in range(k):
+            S = V = W = 0.0
+            for high in range(low + 1, k + 1):
+                S += h[high - 1, 0]
+                V += h[high - 1, 1]
+                W += h[high - 1, 2]
+                if high - low == k or limits[1] > W or limits[0] > V:
+                    continue
+                t = S * (1.0 / np.sqrt(V))
+                block = 0
+                for end in ends:
+                    block += end > W
+                top[block] = max(top[block], abs(t))
+                size = max(t if sign else -t, 0.0)
+                u = size * size - penalty[block]
+                if u > best[0]:
+                    best = (u, int(m), low, high, block)
+    return best
 
 
-def _sums(place: Ints, repeats: int, size: int, e: Singles, weights: Floats) -> Floats:
-    """Sum residuals, variances, weights and rows by cell."""
-    terms = (e.astype(np.float64), weights[:, 0], weights[:, 1], np.ones(len(e)))
-    return np.array([np.bincount(place, np.tile(term, repeats), size) for term in terms])
+def _kernels() -> Sequence[Callable[..., Any]]:
+    """Return both kernels: compiled if numba is installed."""
+    if find_spec("numba") is None:
+        return _scan, _step
+    return _compiled(_scan_loops), _compiled(_step_loops)
 
 
-def _best_range(
-    h: Floats,
-    n_cells: Ints,
-    sign: int,
-    sizes: Sizes,
-    penalty: Floats,
-    top: Floats | None,
-    without: tuple[int, ...] = (),
-) -> tuple[float, int, int, int]:
-    """Return the largest u among ranges of cells of variables (never all cells), and where it is.
+@cache
+def _compiled(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function; the machine code is cached for the next process if a folder allows it."""
+    import numba  # noqa: PLC0415  takes a second
 
-    `h` has sums of residuals, variances, weights and rows by variable and cell.
-    """
-    total = np.zeros((4, h.shape[1], h.shape[2] + 1))
-    total[:, :, 1:] = h.cumsum(axis=2)
-    low, high = ranges_of(h.shape[2])
-    S, V, W, N = total[:, :, high] - total[:, :, low]
-    searched = (sizes.rows <= N) & (sizes.weight <= W) & (sizes.variance <= V)
-    searched &= (high <= n_cells[:, None]) & (high - low < n_cells[:, None])
-    searched[list(without)] = False
-    if not searched.any():
-        return -np.inf, 0, 0, 0
-    variable, place = np.nonzero(searched)
-    t = S[searched] * (1.0 / np.sqrt(V[searched]))
-    block = sizes.block_of(W[searched])
-    if top is not None:
-        np.maximum.at(top, block, np.abs(t))
-    u = np.maximum(t if sign else -t, 0.0) ** 2 - penalty[block]
-    chosen = int(u.argmax())
-    ends = place[chosen]
-    return float(u[chosen]), int(variable[chosen]), int(low[ends]), int(high[ends])
-
-
-def _block_of(h: Floats, low: int, high: int, sizes: Sizes) -> int:
-    return int(sizes.block_of(h[2, low:high].sum()[None])[0])
+    options: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
+    try:
+        return numba.njit(cache=True, **options)(function)
+    except RuntimeError:
+        return numba.njit(**options)(function)

@@ -2,46 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from operator import add
+from typing import Any
 
 import numpy as np
 
-from varcal._input.events import audit_keys, claim_names
-from varcal._input.groups import check_two_groups, distinct_groups
+from varcal._arrays import AnyArray, Bools, Floats
+from varcal._input.events import audit_keys, claim_names, claim_of
+from varcal._input.groups import N_BUCKETS, buckets, check_two_groups, distinct_groups
 from varcal._input.labels import Part
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
-from varcal._options import (
-    check_flag,
-    check_names,
-    checked,
-    one_of,
-    or_none,
-    whole,
-)
-from varcal._search.cells import Grid, grid_of
-from varcal._search.choose import ROUNDING, Chosen, choose, hunt
-from varcal._search.condition import SCORE, Condition
-from varcal._search.figures import (
-    Figures,
-    FiguresOfAll,
-    Wanted,
-    figures_of,
-    lazy_figures,
-)
-from varcal._search.intervals import Reach, reach_of
-from varcal._search.known_gaps import fit, overall_design, single_design
+from varcal._options import check_flag, check_names, checked, one_of, or_none, whole
+from varcal._search.cells import SearchRows, grid_of, read_rows
+from varcal._search.choose import ROUNDING, Chosen, Reach, choose, judge, reach_of, shrunk_error
 from varcal._search.outcomes import Outcomes
-from varcal._search.slices_result import Slice, Slices
+from varcal._search.slices_result import SCORE, Condition, Slice, Slices
 from varcal._sums.evidence import without_left_out
-from varcal._sums.gather import refuse_sums, rows_of_call
-from varcal._sums.sources import LazyRows
-from varcal._sums.stream import Roles, sample_rows
-from varcal._sums.survey import survey_of
+from varcal._sums.sources import batch_columns
+from varcal._sums.stream import Roles
 from varcal._threads import one_blas_thread
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, rows_numbered_from
 
 #: Known gaps that can be taken off before the search.
 AFTER = (None, "average", "single")
@@ -51,6 +36,10 @@ SEARCH_ROWS = 200_000
 MOST = 5
 #: With fewer rows there is nothing to search: no slice could be told from chance.
 FEWEST_ROWS = 200
+#: The least share of a slice outside one bucket of groups that a variance is corrected for.
+_LEAST_REST = 1e-3
+#: The sums of `_FigureSums`.
+_SUMS = 8
 
 
 @checked(
@@ -148,43 +137,44 @@ def slices(
     >>> len(found), bool(abs(found[0].shrunk - 0.2) < 0.06)
     (1, True)
     """
-    refuse_sums(y, "slices()")
     _check_options(max_depth, after, level, draws)
-    source = _read(
-        y,
-        p,
-        X,
-        data,
-        classes,
-        pos_label,
-        sample_weight,
-        groups,
-        from_logits,
-        unlabelled,
-        must_read(X, include),
-        search_rows,
-    )
-    rows, left_out = _searchable(source.rows, X, include)
+    options = {
+        "data": data,
+        "classes": classes,
+        "pos_label": pos_label,
+        "sample_weight": sample_weight,
+        "groups": groups,
+        "from_logits": from_logits,
+        "unlabelled": unlabelled,
+        "must_read": must_read(X, include),
+    }
+    source = read_rows("slices()", y, p, X, options, most=search_rows)
+    rows, left_out = _searchable(source.predictions, X, include, search_rows)
     keys = audit_keys(rows.classes, pos_label)
     names = claim_names(rows.classes, keys)
-    outcomes = Outcomes.of(rows, random_state)
-    grids = {key: _grid(rows, outcomes, key, score=score) for key in keys}
-    outcomes = _known_gaps(outcomes, rows, keys, after)
+    outcomes = Outcomes.of(rows, keys, random_state)
+    grids = {key: grid_of(rows.variables, s, _own(rows, s) if score else None)
+             for key, s in outcomes.scores.items()}  # fmt: skip
+    outcomes = outcomes.without_known(after, rows.variables)
     depths = (2 if after == "single" else 1), max_depth
-    found = hunt(grids, outcomes, keys, depths=depths, draws=draws)
-    chosen = choose(found, outcomes, alpha=1 - level, most=most)
-    wanted = [Wanted(_conditions(grids[one.key], one), one.key) for one in chosen]
-    figures = source.figures(rows, wanted)
-    share_searched = len(rows) / max(figures.n_rows, 1)
+    found = judge(grids, outcomes, depths=depths, draws=draws, alpha=1 - level)
+    chosen = choose(found, outcomes, most=most)
+    wanted = []
+    for one in chosen:
+        pairs = sorted(zip(one.rule.axes, one.rule.ends, strict=True))
+        axes = grids[one.key].axes
+        wanted.append((tuple(axes[axis].condition(*ends) for axis, ends in pairs), one.key))
+    figures = _figures_of_all(source, wanted)
     shown = []
-    for k, one in enumerate(chosen):
-        reach = reach_of(one, found, level=level, seed=random_state + k, share=share_searched)
-        own, joining = figures.own[k], figures.joining[k]
-        made = _slice(wanted[k], one, own, joining, figures.weight, reach, names[one.key])
-        if reach.clear and made.low * made.high > 0:
-            shown.append(made)
+    for k, (one, (conditions, key)) in enumerate(zip(chosen, wanted, strict=True)):
+        share = len(rows) / max(figures.n_rows, 1)
+        reach = reach_of(one, found, seed=random_state + k, share=share)
+        if reach is not None:
+            made = _slice(conditions, names[key], one, reach, figures, k)
+            # The gap itself must not be 0 either, only that beyond what is known.
+            shown += [made] if made.low * made.high > 0 else []
     return Slices(
-        p_value=found.p_value(float(found.statistic[0])),
+        p_value=found.p_value(),
         slices=tuple(shown),
         n=figures.n_rows,
         n_searched=len(rows),
@@ -203,73 +193,12 @@ def slices(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class _Source:
-    """Rows to search, and where all rows are."""
-
-    rows: Predictions
-    engine: str
-    whole: Predictions | None = None
-    lazy: LazyRows | None = None
-    roles: Roles | None = None
-    part: Part | None = None
-
-    def figures(self, rows: Predictions, wanted: Sequence[Wanted]) -> FiguresOfAll:
-        """Return the figures of slices on all rows."""
-        if self.lazy is not None and self.roles is not None and self.part is not None:
-            return lazy_figures(self.lazy, self.roles, self.part, wanted)
-        return figures_of(self.whole or rows, wanted, hashed=False)
-
-
-def _read(
-    y: object,
-    p: object,
-    X: object,
-    data: object,
-    classes: Sequence[Hashable] | None,
-    pos_label: Hashable,
-    sample_weight: object,
-    groups: object,
-    from_logits: bool,
-    unlabelled: str,
-    required: tuple[str, ...] | None,
-    search_rows: int,
-) -> _Source:
-    """Read rows in memory, or a sample of lazy rows."""
-    found = rows_of_call(
-        y,
-        p,
-        X,
-        data=data,
-        classes=classes,
-        pos_label=pos_label,
-        sample_weight=sample_weight,
-        groups=groups,
-        from_logits=from_logits,
-        unlabelled=unlabelled,
-        must_read=required,
-    )
-    if isinstance(found, Predictions):
-        return _Source(_sampled(found, search_rows), found.engine, found)
-    lazy = found.rows
-    survey = survey_of(lazy, found.roles, classes, found.n_all)
-    rows = sample_rows(lazy, survey.roles, survey.part.classes, search_rows)
-    rows = replace(rows, odd=dict(survey.odd))
-    return _Source(rows, lazy.engine, lazy=lazy, roles=survey.roles, part=survey.part)
-
-
-def _sampled(rows: Predictions, most: int) -> Predictions:
-    """Return a random sample of rows if there are more than so many."""
-    n = len(rows)
-    if n <= most:
-        return rows
-    return rows.take(np.sort(np.random.default_rng(0).choice(n, most, replace=False)))
-
-
 def _searchable(
-    rows: Predictions, X: object, include: str | Sequence[str] | None
+    rows: Predictions, X: object, include: str | Sequence[str] | None, most: int
 ) -> tuple[Predictions, dict[str, str]]:
-    """Check that there is enough to search; leave out identifiers and the like, and say why."""
+    """Draw and check the rows to search; leave out identifiers and the like, and say why."""
+    if len(rows) > most:
+        rows = rows.take(np.sort(np.random.default_rng(0).choice(len(rows), most, replace=False)))
     if not rows.variables and not rows.odd:
         raise InputError("X is None", "give the variables to search", argument="X")
     if len(rows) < FEWEST_ROWS:
@@ -283,86 +212,52 @@ def _searchable(
     return without_left_out(rows, X, include)
 
 
-def _grid(rows: Predictions, outcomes: Outcomes, key: int, *, score: bool) -> Grid:
-    """Cut the variables into cells, and the score of the claim if it is among them."""
-    own = outcomes.score(key)
-    variables, is_score = list(rows.variables), [False] * len(rows.variables)
-    if score:
-        if any(one.name == SCORE for one in variables):
-            raise InputError(
-                f"X has a column {SCORE!r}, the name of the model's own probability",
-                "rename the column, or omit {score}",
-                argument="X",
-                settings={"score": None},
-            )
-        variables.append(Variable(SCORE, "numeric", own))
-        is_score.append(True)
-    return grid_of(variables, own, is_score)
-
-
-def _known_gaps(
-    outcomes: Outcomes, rows: Predictions, keys: Sequence[int], after: str | None
-) -> Outcomes:
-    """Take off what is known already."""
-    if after is None:
-        return outcomes
-    explained = {}
-    about = [1] if outcomes.two else keys
-    for key in about:
-        s, hit = outcomes.score(key), outcomes.hit(key)
-        side = np.zeros(len(hit), dtype=np.intp)
-        if outcomes.two and len(keys) > 1:
-            side = outcomes.predicted
-        design = overall_design(side)
-        if after == "single":
-            score = Variable(SCORE, "numeric", s)
-            grid = grid_of([*rows.variables, score], s, [False] * (len(rows.variables) + 1))
-            design = single_design(grid, side)
-        explained[key] = fit(design, s, hit, outcomes.weight)
-    if outcomes.two:
-        return replace(outcomes, p=explained[1].score, explained=explained)
-    return replace(outcomes, explained=explained)
-
-
-def _conditions(grid: Grid, one: Chosen) -> tuple[Condition, ...]:
-    """Return the conditions of a rule, in the order of the variables."""
-    pairs = sorted(zip(one.rule.axes, one.rule.ends, strict=True))
-    return tuple(grid.axes[axis].condition(*ends) for axis, ends in pairs)
+def _own(rows: Predictions, score: Floats) -> Variable:
+    """Return the score as a variable."""
+    if any(one.name == SCORE for one in rows.variables):
+        raise InputError(
+            f"X has a column {SCORE!r}, the name of the model's own probability",
+            "rename the column, or omit {score}",
+            argument="X",
+            settings={"score": None},
+        )
+    return Variable(SCORE, "numeric", score)
 
 
 def _slice(
-    wanted: Wanted,
-    one: Chosen,
-    own: Figures,
-    joining: Sequence[Figures],
-    total: float,
-    reach: Reach,
+    conditions: tuple[Condition, ...],
     claim: str,
+    one: Chosen,
+    reach: Reach,
+    figures: _FigureSums,
+    number: int,
 ) -> Slice:
-    gap = own.gap
-    positive, error = one.rule.sign == 0, own.standard_error
-    low, high = reach.interval(gap, error, positive=positive)
+    sums = figures.sums[number]
+    gaps = (sums[:, 2] - sums[:, 3]) / np.where(sums[:, 1] > 0, sums[:, 1], np.nan)
+    gap, error = float(gaps[0]), _standard_error(sums[0], figures.clusters[number][0])
+    low, high = reach.interval(gap, error)
     # The condition whose removal changes the gap least.
-    after = [gap - rest.gap for rest in joining if rest.weight > 0]
+    beyond = [float(gap - rest) for rest in gaps[1:] if not np.isnan(rest)]
+    n, weight, predicted, observed = sums[0, :4].tolist()
     return Slice(
-        conditions=wanted.conditions,
+        conditions=conditions,
         claim=claim,
-        rows=own.rows,
-        share=own.weight / total,
-        weight=own.weight,
-        predicted=own.predicted,
-        observed=own.observed,
+        rows=int(n),
+        share=weight / figures.weight,
+        weight=weight,
+        predicted=predicted / weight,
+        observed=observed / weight,
         gap=gap,
-        shrunk=reach.shrunk(gap, error, positive=positive),
+        shrunk=reach.shrunk(gap, error),
         low=low,
         high=high,
         p_adjusted=one.p_adjusted,
-        over_parents=min(after, key=abs, default=gap),
+        over_parents=min(beyond, key=abs, default=gap),
         key=one.key,
     )
 
 
-def _notes(n_searched: int, figures: FiguresOfAll) -> tuple[str, ...]:
+def _notes(n_searched: int, figures: _FigureSums) -> tuple[str, ...]:
     notes = []
     if figures.n_dropped:
         notes.append(f"{figures.n_dropped:,} rows without an outcome were left out.")
@@ -389,3 +284,119 @@ def _check_options(max_depth: int, after: str | None, level: float, draws: int) 
             "use more draws",
             argument="draws",
         )
+
+
+#: The conditions and the claim of a slice.
+_Wanted = tuple[tuple[Condition, ...], int]
+
+
+@dataclass(frozen=True, eq=False)
+class _FigureSums:
+    """Sums of several slices that batches of rows add up to.
+
+    Attributes
+    ----------
+    n_rows, n_dropped : int
+        Rows, and rows dropped because their outcome is missing.
+    weight : float
+        The weight of all rows.
+    sums : tuple of ndarray
+        Of each slice, with a line for itself and one for each of its conditions (the rows that meet
+        only the other ones): rows; sums of w, w·score and w·hit; of w²·e², w²·e, w² and
+        w²·score·(1 − score), where e = hit − score.
+    clusters : tuple of ndarray
+        For the same lines, sums of w·e and w by bucket of groups; there are none without groups.
+    """
+
+    n_rows: int
+    n_dropped: int
+    weight: float
+    sums: tuple[Floats, ...]
+    clusters: tuple[Floats, ...]
+
+    def __add__(self, other: _FigureSums) -> _FigureSums:
+        return _FigureSums(
+            self.n_rows + other.n_rows,
+            self.n_dropped + other.n_dropped,
+            self.weight + other.weight,
+            tuple(map(add, self.sums, other.sums)),
+            tuple(map(add, self.clusters, other.clusters)),
+        )
+
+
+def _standard_error(sums: Floats, clusters: Floats) -> float:
+    """Return the standard error of the gap of a slice, shrunk towards that of calibrated scores."""
+    n, W, predicted, observed, e2, e1, w2, null = sums.tolist()
+    mean = (observed - predicted) / W
+    error = shrunk_error(n, e2 - 2 * mean * e1 + mean * mean * w2, null, W)
+    if clusters.size:
+        residual, share = clusters[0] - mean * clusters[1], clusters[1] / W
+        between = (residual**2 / np.maximum(1 - share, _LEAST_REST)).sum()
+        error = max(error, float(np.sqrt(between) / W))
+    return error
+
+
+def _figures_of_all(source: SearchRows, wanted: Sequence[_Wanted]) -> _FigureSums:
+    """Sum up all rows, in memory or in one pass over lazy rows."""
+    if source.elsewhere is None:
+        return _summed(source.predictions, wanted, hashed=False)
+    lazy, roles, part = source.elsewhere
+    work = _FiguresWork(roles, part, tuple(wanted), lazy.row_numbers_known)
+    return reduce(add, lazy.map(roles.columns, work))
+
+
+@dataclass(frozen=True)
+class _FiguresWork:
+    """Sum up a batch."""
+
+    roles: Roles
+    part: Part
+    wanted: tuple[_Wanted, ...]
+    row_numbers_known: bool
+
+    def __call__(self, frame: Any, start: int) -> _FigureSums:
+        with rows_numbered_from(start if self.row_numbers_known else None):
+            batch = self.roles.read(batch_columns(frame), part=self.part)
+        if len(batch):
+            return _summed(batch, self.wanted, hashed=True)
+        n_buckets = N_BUCKETS if self.roles.groups is not None else 0
+        parts = [1 + len(conditions) for conditions, _ in self.wanted]
+        sums = tuple(np.zeros((size, _SUMS)) for size in parts)
+        clusters = tuple(np.zeros((size, 2, n_buckets)) for size in parts)
+        return _FigureSums(0, batch.n_dropped, 0.0, sums, clusters)
+
+
+def _summed(rows: Predictions, wanted: Sequence[_Wanted], *, hashed: bool) -> _FigureSums:
+    """Sum up rows in memory; groups are hashed into buckets if batches are to be added."""
+    w = np.ones(len(rows)) if rows.weight is None else rows.weight
+    bucket, n_buckets = None, 0
+    if rows.unit is not None:
+        bucket, n_buckets = buckets(rows.unit, () if hashed else None)
+    variables = {variable.name: variable for variable in rows.variables}
+    sums, clusters = [], []
+    for conditions, key in wanted:
+        claim = claim_of(rows, key)
+        s, e = claim.score, claim.hit - claim.score
+        own = Variable(SCORE, "numeric", s)
+        masks = [one.mask(own if one.is_score else variables[one.variable]) for one in conditions]
+        terms = [np.ones(len(s)), w, w * s, w * (s + e), w * w * e * e, w * w * e, w * w]
+        terms.append(w * w * s * (1 - s))
+        some, between = [], []
+        for inside in _parts(masks):
+            some.append([float(term[inside].sum()) for term in terms])
+            by_bucket = np.zeros((2, n_buckets))
+            if bucket is not None:
+                place: AnyArray = bucket[inside]
+                for k, term in enumerate((w * e, w)):
+                    by_bucket[k] = np.bincount(place, term[inside], n_buckets)
+            between.append(by_bucket)
+        sums.append(np.array(some))
+        clusters.append(np.array(between))
+    return _FigureSums(len(rows), rows.n_dropped, float(w.sum()), tuple(sums), tuple(clusters))
+
+
+def _parts(masks: Sequence[Bools]) -> Iterator[Bools]:
+    """Yield the rows that meet all conditions, then those that meet all but each of them."""
+    yield np.logical_and.reduce(masks)
+    for k, mask in enumerate(masks):
+        yield np.logical_and.reduce([~mask, *masks[:k], *masks[k + 1 :]])

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
-from varcal._input.date_texts import with_dates
+from varcal._input.dates import with_dates
 from varcal._input.variables import Variable, extremes, warn_if_merged
 from varcal._options import check_choice, check_n_bins
 from varcal._sums.bins import Bins, JointBins, LevelBins, NumericBins

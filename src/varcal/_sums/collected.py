@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Bools
-from varcal._input.calendar_parts import part_name
+from varcal._input.dates import part_name
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._options import checked
 from varcal._sums.bins import Bins

@@ -17,7 +17,7 @@ from varcal._files.atomic import whole_file
 from varcal._files.conform import conform
 from varcal._files.document import BrokenError, Kind, parsed
 from varcal._files.fields import built, plain
-from varcal._input.calendar_parts import part_name
+from varcal._input.dates import part_name
 from varcal._input.events import CORRECT
 from varcal._input.groups import N_BUCKETS
 from varcal._sums.bins import LevelBins, NumericBins

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 
 from varcal._arrays import Bools
-from varcal._input.date_texts import date_note
+from varcal._input.dates import date_note
 from varcal._input.events import CORRECT, Claim, audit_keys, claim_keys, claim_of, predicted
 from varcal._input.groups import buckets, sided_buckets
 from varcal._input.left_out import (

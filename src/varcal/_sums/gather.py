@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from varcal._input.calendar_parts import with_calendar
-from varcal._input.indexes import check_indexes
+from varcal._input.dates import with_calendar
+from varcal._input.frames import check_indexes
 from varcal._input.predictions import ALL, Predictions
-from varcal._input.weights import no_weight
+from varcal._input.probabilities import no_weight
 from varcal._options import check_choice
 from varcal._sums.collected import Collected, CollectedEvidence
 from varcal._sums.evidence import Evidence, InMemory

@@ -11,21 +11,22 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats, Ints
-from varcal._input.calendar_parts import (
+from varcal._input.dates import (
+    FORMATS,
     CalendarPart,
     calendar_parts,
+    date_note,
+    formats_of,
     part_name,
     part_variable,
 )
-from varcal._input.date_texts import FORMATS, date_note, formats_of
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.groups import N_BUCKETS, check_two_groups, distinct_groups
 from varcal._input.labels import Labels, Part, position_of
 from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.predictions import Predictions
-from varcal._input.probabilities import in_class_order
+from varcal._input.probabilities import in_class_order, no_weight, weight_exponent
 from varcal._input.variables import Variable, sort_levels
-from varcal._input.weights import no_weight, weight_exponent
 from varcal._sums.choose import (
     SAMPLE,
     ArraySummary,
@@ -163,12 +164,13 @@ class Seen:
             n = n_rows - ends.n_missing
             return ColumnFacts(self.blank.kind, n, ends.n_missing, finite, low_high)
         counts = {level: count for level, count in self.counts.items() if count}
-        return ColumnFacts.of_levels(
+        return ColumnFacts(
+            "levels",
             n_rows - self.n_missing,
             self.n_missing,
-            MOST_LEVELS if self.pruned else len(counts),
-            max(counts.values(), default=0),
-            tuple(counts),
+            n_levels=MOST_LEVELS if self.pruned else len(counts),
+            largest=max(counts.values(), default=0),
+            levels=tuple(counts),
             pruned=self.pruned,
         )
 

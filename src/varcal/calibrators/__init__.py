@@ -7,27 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # the same names as in the table below, for type checkers and editors
     from varcal.calibrators.augmented import AugmentedCalibrator as AugmentedCalibrator
-    from varcal.calibrators.beta import BetaCalibrator as BetaCalibrator
-    from varcal.calibrators.binning import (
-        HistogramCalibrator as HistogramCalibrator,
-    )
-    from varcal.calibrators.binning import (
-        ScalingBinningCalibrator as ScalingBinningCalibrator,
-    )
     from varcal.calibrators.calibrator import Calibrator as Calibrator
     from varcal.calibrators.classifier import (
         VariableCalibratedClassifier as VariableCalibratedClassifier,
     )
-    from varcal.calibrators.isotonic import IsotonicCalibrator as IsotonicCalibrator
     from varcal.calibrators.log_linear import DirichletCalibrator as DirichletCalibrator
-    from varcal.calibrators.log_linear import (
-        TemperatureCalibrator as TemperatureCalibrator,
-    )
-    from varcal.calibrators.log_linear import (
-        VectorScalingCalibrator as VectorScalingCalibrator,
-    )
-    from varcal.calibrators.platt import PlattCalibrator as PlattCalibrator
-    from varcal.calibrators.shift import ShiftCalibrator as ShiftCalibrator
+    from varcal.calibrators.log_linear import ShiftCalibrator as ShiftCalibrator
+    from varcal.calibrators.log_linear import TemperatureCalibrator as TemperatureCalibrator
+    from varcal.calibrators.log_linear import VectorScalingCalibrator as VectorScalingCalibrator
+    from varcal.calibrators.score_maps import BetaCalibrator as BetaCalibrator
+    from varcal.calibrators.score_maps import HistogramCalibrator as HistogramCalibrator
+    from varcal.calibrators.score_maps import IsotonicCalibrator as IsotonicCalibrator
+    from varcal.calibrators.score_maps import PlattCalibrator as PlattCalibrator
+    from varcal.calibrators.score_maps import ScalingBinningCalibrator as ScalingBinningCalibrator
     from varcal.calibrators.tree import TreeCalibrator as TreeCalibrator
     from varcal.calibrators.variable.variable_calibrator import (
         VariableCalibrator as VariableCalibrator,
@@ -36,14 +28,14 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
 #: Every public name and the module that defines it, which is loaded when the name is first used.
 _HOME = {
     "AugmentedCalibrator": "augmented",
-    "BetaCalibrator": "beta",
+    "BetaCalibrator": "score_maps",
     "Calibrator": "calibrator",
     "DirichletCalibrator": "log_linear",
-    "HistogramCalibrator": "binning",
-    "IsotonicCalibrator": "isotonic",
-    "PlattCalibrator": "platt",
-    "ScalingBinningCalibrator": "binning",
-    "ShiftCalibrator": "shift",
+    "HistogramCalibrator": "score_maps",
+    "IsotonicCalibrator": "score_maps",
+    "PlattCalibrator": "score_maps",
+    "ScalingBinningCalibrator": "score_maps",
+    "ShiftCalibrator": "log_linear",
     "TemperatureCalibrator": "log_linear",
     "TreeCalibrator": "tree",
     "VariableCalibratedClassifier": "classifier",

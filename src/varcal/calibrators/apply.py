@@ -14,7 +14,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
-from varcal._files.load import load_kind
+from varcal._files.document import load_kind
 from varcal._files.source import (
     DELIMITERS,
     Source,

@@ -2,38 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
 
 import numpy as np
 
+from varcal import _options as options
 from varcal._arrays import AnyArray, Floats
-from varcal._options import (
-    check_choice,
-    check_eps,
-    check_flag,
-    check_not_negative,
-    one_of,
-    whole,
-)
-from varcal.calibrators.beta import beta_features, beta_steps, exact_inside
+from varcal._options import one_of
+from varcal.calibrators import steps
+from varcal.calibrators.calibrator import parameter
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.logistic import fit_logistic
-from varcal.calibrators.one_vs_rest import OneVsRestCalibrator
-from varcal.calibrators.platt import logit_of, logit_step
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.schema import Schema
-from varcal.calibrators.steps import (
-    Step,
-    clipped,
-    code,
-    constant,
-    logistic,
-    missing,
-    number,
-    take,
-    where,
-)
+from varcal.calibrators.score_maps import LogisticCalibrator
+from varcal.calibrators.steps import Step
 from varcal.exceptions import InputError
 
 #: Higher powers of a variable differ by less than the rounding of a fit can tell apart.
@@ -52,139 +35,76 @@ class LinearMap:
 
 
 @dataclass(frozen=True, eq=False)
-class NumberTerms:
-    """Powers of a standardized number, and an indicator of missing values if there were any.
-
-    Attributes
-    ----------
-    name : str
-        The variable.
-    low, high : float
-        The range that values are clipped to; infinite without clipping.
-    centre, scale : float
-        Mean and standard deviation; 0 and 1 without standardization.
-    power_centre, power_scale : ndarray of shape (degree,)
-        The same for each power.
-    missing : bool
-        Whether missing values have an indicator.
-    """
-
-    name: str
-    low: float
-    high: float
-    centre: float
-    scale: float
-    power_centre: Floats
-    power_scale: Floats
-    missing: bool
-
-    @classmethod
-    def of(
-        cls,
-        name: str,
-        values: Floats,
-        weight: Floats | None,
-        *,
-        degree: int,
-        standardize: bool,
-        clip: bool,
-    ) -> NumberTerms:
-        """Learn the range and the moments from the calibration rows."""
-        known = np.isfinite(values)
-        inside = values[known]
-        mass = None if weight is None else weight[known]
-        low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
-        _check_powers(name, max(-low, high), 1 if standardize else degree)
-        centre, scale = _moments(inside, mass) if standardize else (0.0, 1.0)
-        z = (inside - centre) / scale
-        moments = [
-            _moments(z**power, mass) if standardize else (0.0, 1.0)
-            for power in range(1, degree + 1)
-        ]
-        return cls(
-            name,
-            low if clip else -np.inf,
-            high if clip else np.inf,
-            centre,
-            scale,
-            np.array([moment[0] for moment in moments]),
-            np.array([moment[1] for moment in moments]),
-            bool(np.isnan(values).any()),
-        )
-
-    def _steps(self, k: int) -> list[Step]:
-        """Return the steps to the terms of variable k, which are 0 where it is missing."""
-        values = number(k)
-        # Larger numbers would overflow as powers, and are far beyond any range.
-        low, high = max(self.low, -LARGEST), min(self.high, LARGEST)
-        z = ((clipped(values, low, high) - self.centre) / self.scale).named("unit")
-        power, found = z, []
-        for centre, scale in zip(
-            self.power_centre.tolist(), self.power_scale.tolist(), strict=True
-        ):
-            found.append((power - centre) / scale)
-            power = power * z
-        return found
-
-    def features(self, k: int, columns: list[AnyArray]) -> list[Floats]:
-        """Return the terms of variable k, and the indicator of missing values."""
-        gone = np.isnan(columns[k])
-        powers = evaluate(self._steps(k), np.empty((len(gone), 1)), columns).T
-        found = [np.where(gone, 0.0, power) for power in powers]
-        return [*found, gone.astype(np.float64)] if self.missing else found
-
-    def effect_step(self, k: int, coefficients: Floats) -> Step:
-        """Return the step to the sum of the terms of variable k times their coefficients."""
-        effect = constant(0.0)
-        for step, coefficient in zip(self._steps(k), coefficients.tolist(), strict=False):
-            effect = effect + step * coefficient
-        gone = float(coefficients[-1]) if self.missing else 0.0
-        return where(missing(number(k)), gone, effect).named("effect")
-
-    def names(self) -> list[str]:
-        """Return the names of the terms."""
-        shown = [self.name, *(f"{self.name}^{k}" for k in range(2, self.power_scale.size + 1))]
-        return [*shown, f"{self.name} missing"] if self.missing else shown
-
-
-@dataclass(frozen=True)
-class LevelTerms:
-    """One indicator per category; a category that was not in the fit has none.
+class VariableTerms:
+    """Powers of a standardized number, or one indicator per category; one of missing values.
 
     Attributes
     ----------
     name : str
         The variable.
     levels : tuple of str
-        The categories as text.
+        The categories as text; one that was not in the fit has no indicator.
+    low, high : float
+        The range that numbers are clipped to; infinite without clipping.
+    centre, scale : ndarray of shape (degree + 1,)
+        Mean and standard deviation of the number, then of each power of the standardized number;
+        0 and 1 without standardization.
     missing : bool
-        Whether missing values have an indicator.
+        Whether missing values, which the fit had, have an indicator.
     """
 
     name: str
     levels: tuple[str, ...]
+    low: float
+    high: float
+    centre: Floats
+    scale: Floats
     missing: bool
 
-    def features(self, k: int, columns: list[AnyArray]) -> list[Floats]:
-        """Return the indicators of variable k."""
-        values = columns[k]
-        shown = [(values == k).astype(np.float64) for k in range(len(self.levels))]
-        return [*shown, (values == -1).astype(np.float64)] if self.missing else shown
+    def steps(self, k: int) -> list[Step]:
+        """Return the steps to the powers of variable k, a number."""
+        # Larger numbers would overflow as powers, and are far beyond any range.
+        inside = steps.clipped(steps.number(k), max(self.low, -LARGEST), min(self.high, LARGEST))
+        first, *others = zip(self.centre.tolist(), self.scale.tolist(), strict=True)
+        unit = ((inside - first[0]) / first[1]).named("unit")
+        power, found = unit, []
+        for centre, scale in others:
+            found.append((power - centre) / scale)
+            power = power * unit
+        return found
 
-    def effect_step(self, k: int, coefficients: Floats) -> Step:
-        """Return the step to the coefficient of the category of variable k."""
+    def features(self, k: int, columns: list[AnyArray]) -> list[Floats]:
+        """Return the terms of variable k; those of a number are 0 where it is missing."""
+        values = columns[k]
+        if self.levels:
+            gone = values == -1
+            found = [(values == level).astype(np.float64) for level in range(len(self.levels))]
+        else:
+            gone = np.isnan(values)
+            powers = evaluate(self.steps(k), np.empty((len(gone), 1)), columns).T
+            found = [np.where(gone, 0.0, power) for power in powers]
+        return [*found, gone.astype(np.float64)] if self.missing else found
+
+    def effect(self, k: int, coefficients: Floats) -> Step:
+        """Return the step to the sum of the terms of variable k times their coefficients."""
         gone = float(coefficients[-1]) if self.missing else 0.0
-        return take(code(k), np.append(coefficients[: len(self.levels)], [0.0, gone])).named(
-            "effect"
-        )
+        if self.levels:
+            table = np.append(coefficients[: len(self.levels)], [0.0, gone])
+            return steps.take(steps.code(k), table).named("effect")
+        effect = steps.constant(0.0)
+        for step, coefficient in zip(self.steps(k), coefficients.tolist(), strict=False):
+            effect = effect + step * coefficient
+        return steps.where(steps.missing(steps.number(k)), gone, effect).named("effect")
 
     def names(self) -> list[str]:
-        """Return the names of the indicators."""
-        shown = [f"{self.name}={level}" for level in self.levels]
+        """Return the names of the terms."""
+        powers = [self.name, *(f"{self.name}^{k}" for k in range(2, len(self.scale)))]
+        shown = [f"{self.name}={level}" for level in self.levels] if self.levels else powers
         return [*shown, f"{self.name} missing"] if self.missing else shown
 
 
-class AugmentedCalibrator(OneVsRestCalibrator):
+@dataclass(eq=False, repr=False, kw_only=True)
+class AugmentedCalibrator(LogisticCalibrator):
     r"""Augmented calibration: logistic or beta calibration with polynomial terms of V.
 
     .. math:: \mathrm{logit}\, q = a \ln p - b \ln(1 - p) + c
@@ -240,46 +160,20 @@ class AugmentedCalibrator(OneVsRestCalibrator):
     array([0.68, 0.37])
     """
 
-    _state = ("maps_", "floor_", "terms_", "schema_")
-    maps_: list[LinearMap | None]
-    terms_: list[NumberTerms | LevelTerms]
-    schema_: Schema
-    _parameters: ClassVar = {
-        "score": one_of("beta", "logistic"),
-        "degree": whole(1, MOST_DEGREE),
-        "l2": check_not_negative,
-        "l2_score": check_not_negative,
-        "nonnegative": check_flag,
-        "standardize": check_flag,
-        "clip": check_flag,
-        "eps": check_eps,
-        "clip_score": one_of("all", "exact"),
-    }
+    score: Literal["beta", "logistic"] = parameter("beta", one_of("beta", "logistic"))
+    degree: int = parameter(2, options.whole(1, MOST_DEGREE))
+    l2: float = parameter(1.0, options.check_not_negative)
+    l2_score: float = parameter(0.0, options.check_not_negative)
+    nonnegative: bool = parameter(True, options.check_flag)
+    standardize: bool = parameter(True, options.check_flag)
+    clip: bool = parameter(True, options.check_flag)
+    eps: float = parameter(1e-300, options.check_eps)
+    clip_score: Literal["all", "exact"] = parameter("all", one_of("all", "exact"))
+    maps_: list[LinearMap | None] = field(init=False)
+    terms_: list[VariableTerms] = field(init=False)
+    schema_: Schema = field(init=False)
     _uses_variables = True
     _needs_variables = True
-
-    def __init__(
-        self,
-        *,
-        score: Literal["beta", "logistic"] = "beta",
-        degree: int = 2,
-        l2: float = 1.0,
-        l2_score: float = 0.0,
-        nonnegative: bool = True,
-        standardize: bool = True,
-        clip: bool = True,
-        eps: float = 1e-300,
-        clip_score: Literal["all", "exact"] = "all",
-    ) -> None:
-        self.score = score
-        self.degree = degree
-        self.l2 = l2
-        self.l2_score = l2_score
-        self.nonnegative = nonnegative
-        self.standardize = standardize
-        self.clip = clip
-        self.eps = eps
-        self.clip_score = clip_score
 
     @classmethod
     def paper(cls, dataset: Literal["adult", "bank", "cardio", "yelp"] = "adult") -> Self:
@@ -287,7 +181,7 @@ class AugmentedCalibrator(OneVsRestCalibrator):
 
         Raw V and V² (for yelp V alone), C = 1 on every coefficient, a and b of any sign.
         """
-        check_choice("dataset", dataset, ["adult", "bank", "cardio", "yelp"])
+        options.check_choice("dataset", dataset, ["adult", "bank", "cardio", "yelp"])
         return cls(
             degree=1 if dataset == "yelp" else 2,
             l2_score=1.0,
@@ -301,42 +195,47 @@ class AugmentedCalibrator(OneVsRestCalibrator):
     def _learn(self, rows: CalibrationRows) -> None:
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
-        options = {name: getattr(self, name) for name in ("degree", "standardize", "clip")}
-        self.terms_ = [
-            LevelTerms(name, tuple(map(str, self.schema_.levels[k])), bool((columns[k] < 0).any()))
-            if self.schema_.kinds[k] == "levels"
-            else NumberTerms.of(name, columns[k], rows.weight, **options)
-            for k, name in enumerate(self.schema_.names)
-        ]
+        self.terms_ = [self._terms(k, column, rows.weight) for k, column in enumerate(columns)]
         self._added = [
             row for k, terms in enumerate(self.terms_) for row in terms.features(k, columns)
         ]
         super()._learn(rows)
         del self._added
 
+    def _terms(self, k: int, values: AnyArray, weight: Floats | None) -> VariableTerms:
+        """Learn the range and the moments of variable k from the calibration rows."""
+        name, levels = self.schema_.names[k], tuple(map(str, self.schema_.levels[k]))
+        if levels:
+            nothing = np.empty(0)
+            missing = bool((values < 0).any())
+            return VariableTerms(name, levels, -np.inf, np.inf, nothing, nothing, missing)
+        known = np.isfinite(values)
+        inside, mass = values[known], None if weight is None else weight[known]
+        low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
+        _check_powers(name, max(-low, high), 1 if self.standardize else self.degree)
+        moments = [(0.0, 1.0)] * (self.degree + 1)
+        if self.standardize:
+            moments[0] = _moments(inside, mass)
+            unit = (inside - moments[0][0]) / moments[0][1]
+            moments[1:] = [_moments(unit**power, mass) for power in range(1, self.degree + 1)]
+        centre, scale = np.array(moments).T
+        ends = (low, high) if self.clip else (-np.inf, np.inf)
+        return VariableTerms(name, (), *ends, centre, scale, bool(np.isnan(values).any()))
+
+    def _features(self, score: Step) -> tuple[Step, ...]:
+        if self.score == "beta":
+            return self._beta_features(score, self.clip_score)
+        return (self._logit(score),)
+
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> LinearMap:
-        own = (
-            beta_features(score, self.floor_, self.clip_score)
-            if self.score == "beta"
-            else logit_of(score, self.floor_)[None, :]
-        )
-        features = np.vstack([own, *self._added])
-        is_score = np.arange(len(features)) < len(own)
-        fit = fit_logistic(
-            features,
-            hit,
-            weight,
-            l2=np.where(is_score, self.l2_score, self.l2),
-            nonnegative=is_score & self.nonnegative,
-        )
-        self.separated_ = self.separated_ or fit.separated
+        own = 2 if self.score == "beta" else 1
+        penalties = np.repeat([self.l2_score, self.l2], [own, len(self._added)])
+        bounded = own if self.nonnegative else 0
+        fit = self._fit_curve(score, hit, weight, self._added, l2=penalties, n_nonnegative=bounded)
         return LinearMap(fit.coef, fit.intercept)
 
     def _map_steps(self, fitted: LinearMap, score: Step) -> tuple[Step, Step]:
-        exact = self.score == "beta" and self.clip_score == "exact"
-        inside = exact_inside(score, self.floor_) if exact else self._inside(score)
-        own = beta_steps(inside) if self.score == "beta" else (logit_step(inside),)
-        eta: Step = constant(fitted.intercept)
+        eta, own = steps.constant(fitted.intercept), self._features(score)
         for step, coefficient in zip(own, fitted.coef.tolist(), strict=False):
             eta = eta + step * coefficient
         begin = len(own)
@@ -345,17 +244,16 @@ class AugmentedCalibrator(OneVsRestCalibrator):
             if self.schema_.kinds[k] == "missing":
                 eta = eta + float(fitted.coef[end - 1])
             else:
-                eta = eta + terms.effect_step(k, fitted.coef[begin:end])
+                eta = eta + terms.effect(k, fitted.coef[begin:end])
             begin = end
-        return logistic(eta)
+        return steps.logistic(eta)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         names = ["ln p", "-ln(1-p)"] if self.score == "beta" else ["logit p"]
         names += [name for terms in self.terms_ for name in terms.names()]
-        labels = self.classes_[1:] if len(self.maps_) == 1 else self.classes_
         table = [
             {"class": str(label), "term": name, "coefficient": float(value)}
-            for label, each in zip(labels, self.maps_, strict=True)
+            for label, each in zip(self._mapped_classes(), self.maps_, strict=True)
             if each is not None
             for name, value in zip([*names, "intercept"], [*each.coef, each.intercept], strict=True)
         ]

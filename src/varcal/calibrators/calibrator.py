@@ -5,59 +5,102 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
+from inspect import signature
 from os import PathLike
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 
+from varcal import _options as options
 from varcal._arrays import AnyArray, Floats
-from varcal._options import (
-    Check,
-    check_names,
-    check_one_line,
-    check_parameters,
-    check_renamed,
-    checked,
-    or_none,
-)
+from varcal._input.frames import frame_of
+from varcal._input.predictions import Predictions
+from varcal._input.variables import Variable, present_levels
+from varcal._options import Check, checked
+from varcal._text import Shown, text_table
 from varcal._threads import one_blas_thread
-from varcal.calibrators.description import Description
+from varcal.calibrators import rows as checked_rows
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.rows import (
-    CalibrationRows,
-    consistent,
-    labelled_rows,
-    refuse_invalid,
-    score_names,
-    score_rows,
-)
+from varcal.calibrators.rows import CalibrationRows, consistent, score_names
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step, class_scores
-from varcal.exceptions import (
-    CorrelatedRowsWarning,
-    InputError,
-    InSampleWarning,
-    VarcalWarning,
-)
+from varcal.exceptions import CorrelatedRowsWarning, InputError, InSampleWarning, VarcalWarning
 
 if TYPE_CHECKING:
     from varcal._export.onnx_export import OnnxExport
-    from varcal._export.python_source import PythonExport
+    from varcal._export.python_export import PythonExport
     from varcal._export.sql_export import SqlExport
-
 
 #: The variables of calibrators that use the score alone.
 NO_VARIABLES = Schema((), (), ())
 
 
-class Calibrator(BaseEstimator, ABC):
+def parameter(default: Any, check: Check, **settings: Any) -> Any:
+    """Return the field of a parameter of a calibrator's constructor, which `fit` checks."""
+    return field(default=default, metadata={"check": check}, **settings)
+
+
+@dataclass(frozen=True, repr=False)
+class Description(Shown):
+    """The description that a calibrator's `describe()` returns.
+
+    Attributes
+    ----------
+    calibrator : str
+        The name of the calibrator's class.
+    words : str
+        A few sentences.
+    rows : tuple of dict
+        The table: one dict per row, all with the same keys.
+
+    Examples
+    --------
+    >>> shown = Description("PlattCalibrator", "One sentence.", ({"slope": 1.25, "n": 3},))
+    >>> print(shown)
+    PlattCalibrator. One sentence.
+    slope  n
+    1.25   3
+    """
+
+    calibrator: str
+    words: str
+    rows: tuple[dict[str, Any], ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return {
+            "calibrator": self.calibrator,
+            "words": self.words,
+            "rows": [dict(row) for row in self.rows],
+        }
+
+    def to_frame(self, backend: str | None = None) -> Any:
+        """Return the table as a frame of the given library, by default pandas."""
+        names = list(self.rows[0]) if self.rows else []
+        return frame_of({name: [row[name] for row in self.rows] for name in names}, backend)
+
+    def __str__(self) -> str:
+        head, cells, _ = self._shown()
+        return f"{head}\n{text_table(cells)}" if cells else head
+
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        names = list(self.rows[0]) if self.rows else []
+        cells = {name: [_formatted(row[name]) for row in self.rows] for name in names}
+        return f"{self.calibrator}. {self.words}", cells, ""
+
+
+class Calibrator(ABC):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
     A subclass defines how it is fitted (`_learn`), the steps of a prediction, which exports
-    translate (`_steps`), how it describes its fit (`_describe`) and which fitted attributes are
-    saved (`_state`, with types in the annotations of the class).
+    translate (`_steps`) and how it describes its fit (`_describe`). It is a dataclass: its fields
+    are the parameters of the constructor (`parameter`) and the fitted attributes, with
+    ``init=False``, whose types are the schema of saved files.
+
+    It has what scikit-learn asks of an estimator, and does not inherit from its base class: that
+    takes three times as long to load as all else that a prediction needs.
 
     Attributes
     ----------
@@ -77,6 +120,7 @@ class Calibrator(BaseEstimator, ABC):
     n_features_in_: int
     score_names_: tuple[str, ...]
     separated_: bool
+    #: Fitted attributes and checks of parameters of a subclass that is not a dataclass.
     _state: ClassVar[tuple[str, ...]] = ()
     _parameters: ClassVar[Mapping[str, Check]] = {}
     _uses_variables: ClassVar[bool] = False
@@ -139,7 +183,7 @@ class Calibrator(BaseEstimator, ABC):
         -------
         self
         """
-        rows, n_columns = labelled_rows(
+        rows, n_columns = checked_rows.labelled_rows(
             p, y, X, sample_weight, classes, groups, time, blocks, pos_label
         )
         absent = np.flatnonzero(~rows.present())
@@ -149,20 +193,15 @@ class Calibrator(BaseEstimator, ABC):
                 "a calibrator needs rows of at least two classes",
             )
         if absent.size:
-            shown = ", ".join(repr(rows.classes[k]) for k in absent[:5])
-            warnings.warn(
-                f"no row of class {shown}{' …' if absent.size > 5 else ''}: {self._without_rows}",
-                VarcalWarning,
-                stacklevel=2,
-            )
+            shown = _first_few([rows.classes[k] for k in absent])
+            message = f"no row of class {shown}: {self._without_rows}"
+            warnings.warn(message, VarcalWarning, stacklevel=2)
         with one_blas_thread():
             self._fit_rows(rows)
-        silent = self._schema.silent
-        if silent:
-            shown = ", ".join(map(repr, silent[:5]))
+        if self._schema.silent:
             warnings.warn(
-                f"variable {shown}{' …' if len(silent) > 5 else ''} is missing at every "
-                "row, and left out: its values in predict_proba will be ignored",
+                f"variable {_first_few(self._schema.silent)} is missing at every row, and left "
+                "out: its values in predict_proba will be ignored",
                 VarcalWarning,
                 stacklevel=2,
             )
@@ -197,7 +236,7 @@ class Calibrator(BaseEstimator, ABC):
         with consistent(self.read_from_file):
             answer = self._answer(rows)
         if self.read_from_file:
-            refuse_invalid(answer, rows, normalized=self._normalized)
+            checked_rows.refuse_invalid(answer, rows, normalized=self._normalized)
         if self._is_of_fit(rows):
             warnings.warn(
                 f"these are the rows that this {type(self).__name__} was fitted on: its "
@@ -236,7 +275,7 @@ class Calibrator(BaseEstimator, ABC):
         """Check rows to predict, against what the calibrator was fitted on."""
         self._check_fitted()
         self._check_names(p)
-        rows = score_rows(p, X, len(self.classes_))
+        rows = checked_rows.score_rows(p, X, len(self.classes_))
         self._schema.check_zones(rows.variables)
         return rows
 
@@ -295,7 +334,7 @@ class Calibrator(BaseEstimator, ABC):
         >>> abs(score(0.83, {"age": 41}) - slow) < 1e-12
         True
         """
-        from varcal._export.scorer import scorer  # noqa: PLC0415
+        from varcal._export.python_export import scorer  # noqa: PLC0415
 
         return scorer(self)
 
@@ -312,7 +351,7 @@ class Calibrator(BaseEstimator, ABC):
         >>> exported.check().n_rows
         200
         """
-        from varcal._export.python_source import to_python  # noqa: PLC0415
+        from varcal._export.python_export import to_python  # noqa: PLC0415
 
         return to_python(self)
 
@@ -326,11 +365,11 @@ class Calibrator(BaseEstimator, ABC):
         return to_onnx(self)
 
     @checked(
-        table=check_names,
-        p=or_none(check_names),
-        X=or_none(check_renamed),
-        keep=check_names,
-        column=check_one_line,
+        table=options.check_names,
+        p=options.or_none(options.check_names),
+        X=options.or_none(options.check_renamed),
+        keep=options.check_names,
+        column=options.check_one_line,
     )
     def to_sql(
         self,
@@ -374,12 +413,13 @@ class Calibrator(BaseEstimator, ABC):
         >>> import varcal as vc
         >>> fitted = vc.calibrators.PlattCalibrator().fit([0.2, 0.4, 0.6, 0.9], [0, 1, 0, 1])
         >>> exported = fitted.to_sql("duckdb", table="predictions", p="score", keep="id")
-        >>> print(exported.query.splitlines()[-1])
-        FROM step_4
+        >>> print(exported.query.splitlines()[1])
+        -- It gives what predict_proba gives, within 1e-8.
         """
         from varcal._export.sql_export import to_sql  # noqa: PLC0415
 
-        return to_sql(self, dialect, table=table, p=p, X=X, keep=keep, column=column)
+        options = {"table": table, "p": p, "X": X, "keep": keep, "column": column}
+        return to_sql(self, dialect, options)
 
     def _fit_rows(self, rows: CalibrationRows) -> Self:
         """Fit on rows that have been checked, as calibrators inside another one are."""
@@ -396,7 +436,19 @@ class Calibrator(BaseEstimator, ABC):
 
     def _check_parameters(self) -> None:
         """Refuse parameters of the constructor that cannot be used."""
-        check_parameters(self._parameters, self)
+        declared = {each.name: each.metadata.get("check") for each in self._fields() if each.init}
+        checks = {name: check for name, check in declared.items() if check is not None}
+        options.check_parameters({**checks, **self._parameters}, self)
+
+    @classmethod
+    def _fields(cls) -> tuple[Field[Any], ...]:
+        return fields(cls) if is_dataclass(cls) else ()
+
+    @classmethod
+    def _fitted_names(cls) -> tuple[str, ...]:
+        """Return the fitted attributes, which files hold."""
+        own = [each.name for each in cls._fields() if not each.init]
+        return ("classes_", "n_features_in_", "score_names_", "separated_", *own, *cls._state)
 
     @abstractmethod
     def _learn(self, rows: CalibrationRows) -> None:
@@ -427,12 +479,88 @@ class Calibrator(BaseEstimator, ABC):
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         """Return a description of the fit: sentences and a table."""
 
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the constructor; if `deep`, also those of calibrators inside."""
+        found = {name: getattr(self, name) for name in sorted(signature(type(self)).parameters)}
+        for name, inner in list(found.items()) if deep else ():
+            if isinstance(inner, Calibrator):
+                found |= {f"{name}__{key}": each for key, each in inner.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the constructor; `name__inner` sets one of a calibrator inside."""
+        known = self.get_params()
+        for name, value in params.items():
+            options.check_choice("the name of a parameter", name, [*known])
+            outer, _, inner = name.partition("__")
+            if inner:
+                known[outer].set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        usual = signature(type(self)).parameters
+        params = self.get_params(deep=False).items()
+        shown = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual[k].default)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
     def __getstate__(self) -> dict[str, Any]:
         # Steps are made again where they are needed.
-        return {k: v for k, v in super().__getstate__().items() if k != "_outputs"}
+        return {name: value for name, value in vars(self).items() if name != "_outputs"}
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator  # noqa: PLC0415  slow to load
+
+        return BaseEstimator.__sklearn_tags__(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")
+
+
+@one_blas_thread()
+def calibrate_held_out(calibrator: Calibrator, learn: Predictions, held: Predictions) -> Floats:
+    """Fit on some checked rows; return probabilities of others, in the shape that theirs have.
+
+    Both have the same classes and variables, and `learn` has rows of two classes with weight.
+    Sampling weights are divided by their mean, as the warning of `fit` advises.
+
+    >>> from varcal.calibrators import PlattCalibrator
+    >>> rng = np.random.default_rng(0)
+    >>> p = rng.uniform(0.05, 0.95, 4000)
+    >>> learn, held = (Predictions.of(rng.random(4000) < p**2, p) for _ in range(2))
+    >>> q = calibrate_held_out(PlattCalibrator(), learn, held)
+    >>> abs(float(q.mean() - held.y.mean())) < 0.02
+    True
+    """
+    if learn.weight is not None:
+        learn = learn.take(learn.weight > 0)
+    weight = learn.weight
+    if weight is not None and checked_rows.are_sampling_weights(weight):
+        weight = weight / float(weight.mean())
+    scores = checked_rows.second_column(learn.p)
+    known = tuple(map(_present, learn.variables))
+    calibrator._fit_rows(
+        CalibrationRows(scores, learn.classes, learn.y, weight, known, learn.groups)
+    )
+    scores, nothing = checked_rows.second_column(held.p), np.empty(0, dtype=np.intp)
+    new = CalibrationRows(
+        scores, held.classes, nothing, variables=tuple(map(_present, held.variables))
+    )
+    answer = calibrator._answer(new)
+    return answer if held.p.ndim == 2 else answer[:, 1]
+
+
+def _present(variable: Variable) -> Variable:
+    """Return a variable without the levels that have no row, as if only these rows were known."""
+    if variable.kind != "levels":
+        return variable
+    codes, levels = present_levels(variable.values, variable.levels)
+    return replace(variable, values=codes, levels=tuple(levels))
+
+
+def _first_few(labels: Sequence[object]) -> str:
+    return ", ".join(map(repr, labels[:5])) + (" …" if len(labels) > 5 else "")
 
 
 def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
@@ -444,3 +572,8 @@ def _label_array(labels: tuple[Hashable, ...]) -> AnyArray:
     array = np.empty(len(labels), dtype=object)
     array[:] = labels
     return array
+
+
+def _formatted(value: object) -> str:
+    """Format with six digits: coefficients of unscaled variables are small."""
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

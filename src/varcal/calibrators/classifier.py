@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
 from inspect import signature
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.frozen import FrozenEstimator
 from sklearn.metrics import accuracy_score
-from sklearn.utils import Bunch, _safe_indexing, get_tags, indexable
+from sklearn.utils import Bunch, get_tags, indexable
 from sklearn.utils.metadata_routing import (
     MetadataRouter,
     MethodMapping,
@@ -26,17 +28,18 @@ from sklearn.utils.validation import (
 )
 
 from varcal._arrays import AnyArray, Floats
+from varcal._input.frames import Table, is_frame
 from varcal._options import check_count, check_flag, checked
-from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.columns_of_x import ColumnChoice, take_rows
+from varcal.calibrators.calibrator import Calibrator, Description
 from varcal.calibrators.cross_fitting import (
-    FitArguments,
+    check_length,
     cross_fit,
     estimator_scores,
     positions,
+    take_rows,
+    units_of,
 )
-from varcal.calibrators.description import Description
-from varcal.calibrators.saved_classifier import SavedClassifier, estimator_name
+from varcal.calibrators.rows import instants_of
 from varcal.calibrators.variable.variable_calibrator import VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning, shown
 
@@ -161,17 +164,34 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        self._separate = variables is not None
-        given = FitArguments.of(X, y, variables, sample_weight, groups, time, blocks)
+        self._separate, n = variables is not None, len(y)
+        if variables is None:
+            self._choice = ColumnChoice.of(X, self.variables)
+            variables = self._choice.columns(X)
+        else:
+            check_length(variables, n)
+        if isinstance(time, str):
+            hint = "give one date or number per row"
+            raise InputError(f"time is the string {time!r}", hint, argument="time")
+        units = None if groups is None else units_of(groups, n)
+        given = {
+            "X": variables,
+            "sample_weight": sample_weight,
+            "groups": units,
+            "time": None if time is None else instants_of(time, None, n),
+            "blocks": blocks if isinstance(blocks, str | bool) else units_of(blocks, n, "blocks"),
+        }
         routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
             scores = estimator_scores(self.estimator, X, self.classes_)
-            everything = np.arange(len(y))
-            self.pairs_ = [(self.estimator, self._calibrated(scores, given, everything))]
+            self.pairs_ = [(self.estimator, self._calibrated(scores, y, given, np.arange(n)))]
         else:
             self.classes_ = np.unique(y)
-            self._fit_folds(given, routed)
+            folds = cross_fit(
+                self.estimator, X, y, self.classes_, self.cv, units, routed, self.n_jobs
+            )
+            self.pairs_ = self._fit_pairs(folds, X, y, given, routed)
         if len(self.pairs_) == 1:
             self.estimator_, self.calibrator_ = self.pairs_[0]
         for name in ("n_features_in_", "feature_names_in_"):
@@ -230,30 +250,26 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
 
-    def _fit_folds(self, given: FitArguments, routed: Bunch) -> None:
-        folds = cross_fit(self.estimator, given, self.classes_, self.cv, routed, n_jobs=self.n_jobs)
+    def _fit_pairs(
+        self, folds: Any, X: Any, y: AnyArray, given: dict[str, Any], routed: Bunch
+    ) -> list[tuple[Any, Calibrator]]:
+        """Return one pair per fold, or one of all rows."""
         if self.ensemble:
             # The last rows of a stratified fold are of one class; the order says nothing else.
-            mixed = [np.random.default_rng(0).permutation(len(fold.rows)) for fold in folds]
-            self.pairs_ = [
-                (fold.model, self._calibrated(fold.scores[order], given, fold.rows[order]))
-                for fold, order in zip(folds, mixed, strict=True)
+            mixed = [np.random.default_rng(0).permutation(len(rows)) for _, _, rows in folds]
+            return [
+                (model, self._calibrated(scores[order], y, given, rows[order]))
+                for (model, scores, rows), order in zip(folds, mixed, strict=True)
             ]
-            return
-        scores = np.concatenate([fold.scores for fold in folds])
-        tested = np.concatenate([fold.rows for fold in folds])
+        scores, tested = (np.concatenate([fold[k] for fold in folds]) for k in (1, 2))
         order = np.argsort(tested, kind="stable")
-        model = clone(self.estimator).fit(given.X, given.y, **routed.estimator.fit)
-        self.pairs_ = [(model, self._calibrated(scores[order], given, tested[order]))]
+        model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        return [(model, self._calibrated(scores[order], y, given, tested[order]))]
 
-    def _calibrated(self, scores: Floats, given: FitArguments, rows: Any) -> Calibrator:
+    def _calibrated(
+        self, scores: Floats, y: AnyArray, given: dict[str, Any], rows: AnyArray
+    ) -> Calibrator:
         """Fit a calibrator on some rows and their scores."""
-        X, y, v, sample_weight, units, instants, blocks = given
-        if v is None:
-            self._choice = ColumnChoice.of(X, self.variables)
-            variables = self._choice.columns(_safe_indexing(X, rows))
-        else:
-            variables = take_rows(v, rows)
         codes = positions(self.classes_, y[rows])
         unknown = np.flatnonzero(codes < 0)
         if unknown.size:
@@ -266,16 +282,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "use the labels that the estimator was trained on",
             )
         calibrator = VariableCalibrator() if self.calibrator is None else clone(self.calibrator)
-        calibrator.fit(
-            scores,
-            codes,
-            variables,
-            sample_weight=None if sample_weight is None else sample_weight[rows],
-            classes=range(len(self.classes_)),
-            groups=None if units is None else units[rows],
-            time=None if instants is None else instants[rows],
-            blocks=blocks if isinstance(blocks, str | bool) else blocks[rows],
-        )
+        own = {name: take_rows(each, rows) for name, each in given.items()}
+        calibrator.fit(scores, codes, own.pop("X"), classes=range(len(self.classes_)), **own)
         calibrator.classes_ = self.classes_
         return calibrator
 
@@ -347,7 +355,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         >>> bool((again.predict_proba(X) == fit.predict_proba(X)).all())
         True
         """
-        from varcal.calibrators.saved import CLASSIFIER, classifier_fields  # noqa: PLC0415
+        from varcal.calibrators.saved import CLASSIFIER, plain_fields  # noqa: PLC0415  imports this
 
         check_is_fitted(self)
         names = getattr(self, "feature_names_in_", None)
@@ -358,34 +366,11 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             variables=self.variables,
             calibrator=self.calibrator,
             ensemble=self.ensemble,
-            estimators=tuple(estimator_name(model) for model, _ in self.pairs_),
+            estimators=tuple(_estimator_name(model) for model, _ in self.pairs_),
             n_features_in=getattr(self, "n_features_in_", None),
             feature_names_in=None if names is None else tuple(map(str, names)),
         )
-        CLASSIFIER.write(path, classifier_fields(saved))
-
-    @classmethod
-    def _of(cls, saved: SavedClassifier, pairs: list[tuple[Any, Calibrator]]) -> Self:
-        """Return the fitted classifier of a file and its estimators, which stay frozen."""
-        model = pairs[0][0]
-        found = cls(
-            model if isinstance(model, FrozenEstimator) else FrozenEstimator(model),
-            variables=saved.variables,
-            calibrator=saved.calibrator,
-            ensemble=saved.ensemble,
-        )
-        found.classes_ = saved.classes
-        found.pairs_ = pairs
-        found._separate = saved.choice is None
-        if saved.choice is not None:
-            found._choice = saved.choice
-        if len(pairs) == 1:
-            found.estimator_, found.calibrator_ = pairs[0]
-        if saved.n_features_in is not None:
-            found.n_features_in_ = saved.n_features_in
-        if saved.feature_names_in is not None:
-            found.feature_names_in_ = np.array(saved.feature_names_in, dtype=object)
-        return found
+        CLASSIFIER.write(path, {"classifier": plain_fields(saved)})
 
     def describe(self) -> Description:
         """Describe the fitted calibrator; of an ensemble, the first one."""
@@ -414,3 +399,234 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         tags.input_tags.allow_nan = inner.input_tags.allow_nan
         tags.input_tags.string = inner.input_tags.string
         return tags
+
+
+@dataclass(frozen=True)
+class ColumnChoice:
+    """Which columns of X are variables, by name and by position.
+
+    Attributes
+    ----------
+    names : tuple of str
+        The names of the variables.
+    positions : tuple of int
+        Their positions in X.
+    named : bool
+        Whether X had column names in `fit`.
+    """
+
+    names: tuple[str, ...]
+    positions: tuple[int, ...]
+    named: bool
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless every variable has a position."""
+        if len(self.names) != len(self.positions) or len(set(self.names)) < len(self.names):
+            raise ValueError("names and positions do not match")
+        if any(position < 0 for position in self.positions):
+            raise ValueError("a position is negative")
+
+    @classmethod
+    def of(cls, X: Any, variables: object) -> ColumnChoice:
+        """Find the columns that `variables` names; None means all."""
+        named = is_frame(X)
+        array = None if named else _array(X)
+        if array is not None and array.ndim < 2:
+            raise InputError(
+                "X has no columns to take variables from", "pass them as variables= to fit"
+            )
+        known = (
+            Table.of(X, "X").columns
+            if array is None
+            else tuple(f"x{k}" for k in range(array.shape[1]))
+        )
+        wanted = _listed(variables, len(known))
+        for each in wanted:
+            if isinstance(each, str) and not named:
+                raise InputError(
+                    f"variables names the column {each!r}, but X is a "
+                    f"{type(X).__name__} without column names",
+                    "an earlier step of the pipeline dropped them: keep them with "
+                    'pipeline.set_output(transform="pandas"), number the column '
+                    f"(0 to {len(known) - 1}), or pass it to fit as variables=",
+                )
+        chosen = [_position(each, known) for each in wanted]
+        return cls(tuple(known[k] for k in chosen), tuple(chosen), named)
+
+    def columns(self, X: Any) -> dict[str, Any]:
+        """Return the variables of X, by name."""
+        table = Table.of(X, "X") if is_frame(X) else None
+        if table is not None and self.named:
+            return {name: table.column(name, "X") for name in self.names}
+        array: Any = _array(X) if table is None else None
+        width = len(table.columns) if table is not None else (*array.shape, 0)[1]
+        last = max(self.positions, default=-1)
+        if last >= width:
+            raise InputError(
+                f"X has {width} columns; the variable {self.names[self.positions.index(last)]!r} "
+                f"is its column {last}",
+                "give the columns that fit was given, in the same order",
+                argument="X",
+            )
+        if table is not None:
+            taken = [table.column(table.columns[k], "X") for k in self.positions]
+        elif hasattr(array, "tocsc"):
+            taken = [*array.tocsc()[:, list(self.positions)].toarray().T]
+        else:
+            taken = [array[:, k] for k in self.positions]
+        return dict(zip(self.names, taken, strict=True))
+
+
+def _array(X: Any) -> Any:
+    """Return X as an array, unless it is sparse."""
+    return X if hasattr(X, "tocsc") else np.asarray(X)
+
+
+def _listed(variables: object, width: int) -> list[object]:
+    if variables is None:
+        return list(range(width))
+    if isinstance(variables, str | int | np.integer):
+        return [variables]
+    one_axis = isinstance(variables, np.ndarray) and variables.ndim == 1
+    listed = (
+        list(cast("list[object]", variables)) if isinstance(variables, Sequence) or one_axis else []
+    )
+    if 0 < len(listed) <= width:
+        return listed
+    raise InputError(
+        f"variables must be a name, a number or a list of them; got {shown(variables)}",
+        f"None means all {width} columns of X",
+        argument="variables",
+    )
+
+
+def _position(wanted: object, known: tuple[str, ...]) -> int:
+    if isinstance(wanted, str):
+        if wanted not in known:
+            raise InputError.no_column(wanted, known, "variables")
+        return known.index(wanted)
+    if isinstance(wanted, bool) or not isinstance(wanted, int | np.integer):
+        raise InputError(f"variables holds {wanted!r}", "use names or numbers of columns")
+    if not -len(known) <= wanted < len(known):
+        raise InputError(
+            f"variables asks for column {wanted}, but X has {len(known)}",
+            f"columns are numbered from 0 to {len(known) - 1}",
+        )
+    return int(wanted) % len(known)
+
+
+@dataclass(frozen=True, eq=False)
+class SavedClassifier:
+    """The fitted state of a `VariableCalibratedClassifier` without its estimators.
+
+    Attributes
+    ----------
+    calibrators : tuple of Calibrator
+        One per pair of estimator and calibrator.
+    classes : ndarray
+        The labels.
+    choice : ColumnChoice or None
+        The columns of X that are variables; None if variables are passed as ``variables=``.
+    variables, calibrator, ensemble
+        Parameters of the classifier.
+    estimators : tuple of str
+        The names of the estimators' classes.
+    n_features_in : int or None
+        The number of features of the estimators.
+    feature_names_in : tuple of str or None
+        Their names.
+    """
+
+    calibrators: tuple[Calibrator, ...]
+    classes: AnyArray
+    choice: ColumnChoice | None
+    variables: Any
+    calibrator: Calibrator | None
+    ensemble: bool
+    estimators: tuple[str, ...]
+    n_features_in: int | None
+    feature_names_in: tuple[str, ...] | None
+
+    def _check_saved(self) -> None:
+        """Raise ValueError unless every calibrator has an estimator and these classes."""
+        if not self.calibrators or len(self.calibrators) != len(self.estimators):
+            raise ValueError("calibrators and estimators do not match")
+        if self.classes.ndim != 1:
+            raise ValueError("classes are not a list of labels")
+        for calibrator in self.calibrators:
+            if calibrator.classes_.tolist() != self.classes.tolist():
+                raise ValueError("a calibrator has other classes")
+
+    def with_estimator(self, estimator: Any, shown: str) -> VariableCalibratedClassifier:
+        """Return the fitted classifier; `shown` names its file in errors. Estimators are frozen."""
+        if estimator is None:
+            raise InputError(
+                f"{shown} is a calibrated classifier, which is saved without its estimator",
+                f"give the fitted {self.estimators[0]} that was calibrated: "
+                "varcal.load(path, estimator=…)",
+                argument="estimator",
+            )
+        pairs = self._pairs(estimator, shown)
+        model = pairs[0][0]
+        found = VariableCalibratedClassifier(
+            model if isinstance(model, FrozenEstimator) else FrozenEstimator(model),
+            variables=self.variables,
+            calibrator=self.calibrator,
+            ensemble=self.ensemble,
+        )
+        found.classes_, found.pairs_ = self.classes, pairs
+        found._separate = self.choice is None
+        if self.choice is not None:
+            found._choice = self.choice
+        if len(pairs) == 1:
+            found.estimator_, found.calibrator_ = pairs[0]
+        if self.n_features_in is not None:
+            found.n_features_in_ = self.n_features_in
+        if self.feature_names_in is not None:
+            found.feature_names_in_ = np.array(self.feature_names_in, dtype=object)
+        return found
+
+    def _pairs(self, estimator: Any, shown: str) -> list[tuple[Any, Calibrator]]:
+        """Return the estimators with their calibrators, after checking that they fit."""
+        several = isinstance(estimator, list | tuple)
+        n_saved = len(self.calibrators)
+        given = list(estimator) if several else [estimator]
+        if len(given) != n_saved:
+            raise InputError(
+                f"estimator: {len(given)} given, but {shown} was saved with {n_saved}",
+                "give a list of those in pairs_, in their order"
+                if n_saved > 1
+                else "give the fitted estimator, estimator_",
+                argument="estimator",
+            )
+        for k, (model, name) in enumerate(zip(given, self.estimators, strict=True)):
+            problem = self._problem(model)
+            if problem:
+                raise InputError(
+                    f"estimator {k} {problem}" if several else f"estimator {problem}",
+                    f"give the fitted {name} that was calibrated",
+                    argument="estimator",
+                )
+        return list(zip(given, self.calibrators, strict=True))
+
+    def _problem(self, model: Any) -> str:
+        """Return why an estimator cannot be the one that was saved; empty if it can."""
+        if not hasattr(model, "classes_"):
+            return f"is not a fitted classifier: {_estimator_name(model)}"
+        labels, own = np.asarray(model.classes_).tolist(), self.classes.tolist()
+        if len(labels) > len(own) or not set(labels) <= set(own):
+            return f"has the classes {labels!r}, but the saved classifier has {own!r}"
+        names, wanted = getattr(model, "feature_names_in_", None), self.feature_names_in
+        for one, other in zip([] if names is None else names, wanted or (), strict=False):
+            if str(one) != other:
+                return f"has other features: {str(one)!r} where the saved classifier has {other!r}"
+        n_features = getattr(model, "n_features_in_", None)
+        if None not in (n_features, self.n_features_in) and n_features != self.n_features_in:
+            return f"has {n_features} features, but the saved classifier has {self.n_features_in}"
+        return ""
+
+
+def _estimator_name(model: Any) -> str:
+    """Return the name of an estimator's class, without a freeze around it."""
+    inner = model.estimator if isinstance(model, FrozenEstimator) else model
+    return type(inner).__name__

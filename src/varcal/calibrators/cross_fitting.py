@@ -1,10 +1,10 @@
-"""Cross-fitting: scores of rows by estimators that were fitted on the other folds."""
+"""Cross-fitting: scores of rows by estimators, or sigmoids, fitted on the other folds."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from scipy.special import expit
@@ -14,61 +14,66 @@ from sklearn.utils import Bunch, _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from varcal._arrays import AnyArray, Floats, Ints
+from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._input.frames import numbers_of
 from varcal._input.groups import check_units, group_numbers
+from varcal._input.labels import Labels
 from varcal._input.variables import Variable
-from varcal.calibrators.held_together import instants_of
-from varcal.calibrators.softmax import softmax
+from varcal.calibrators.regression import softmax
+from varcal.calibrators.score_maps import PlattCalibrator
 from varcal.exceptions import InputError, shown
 
-
-class OutOfFold(NamedTuple):
-    """One fold: the estimator of the other rows, and its scores of the fold's own rows."""
-
-    model: Any
-    scores: Floats
-    rows: Ints
+#: Each row's sigmoid is fitted on the rows of the other folds.
+N_FOLDS = 5
+#: Margins are scaled to at most this size, so that their logistic function is not exactly 1.
+MOST_LOGIT = 30.0
+#: The seed of the folds.
+_SEED = 2_917_403_551
 
 
 def cross_fit(
     estimator: Any,
-    given: FitArguments,
+    X: Any,
+    y: AnyArray,
     classes: AnyArray,
     cv: Any,
+    units: Ints | None,
     routed: Bunch,
-    *,
     n_jobs: int | None,
-) -> list[OutOfFold]:
+) -> list[tuple[Any, Floats, Ints]]:
     """Fit the estimator without each fold, and score the rows of the fold.
 
     Parameters
     ----------
     estimator : classifier
         It is cloned.
-    given : FitArguments
+    X, y : array-like
         The rows.
     classes : ndarray
         The labels, one per column of scores.
     cv : int, splitter, iterable or None
         How folds are made.
+    units : ndarray of int or None
+        The group of each row, which folds do not split.
     routed : Bunch
         Which parameters go to the estimator and which to the splitter.
     n_jobs : int or None
         The number of folds that are fitted in parallel.
+
+    Returns
+    -------
+    list of tuple
+        For each fold the estimator of the other rows, its scores, and the fold's rows.
     """
-    X, y = given.X, given.y
-    splitter = _splitter(cv, classes, y, given.units)
-    folds = list(splitter.split(X, y, **routed.splitter.split))
-    if given.units is not None:
-        _check_whole(given.units, folds)
+    folds = list(_splitter(cv, classes, y, units).split(X, y, **routed.splitter.split))
+    if units is not None:
+        _check_whole(units, folds)
     fitted = Parallel(n_jobs=n_jobs)(
         delayed(_fit_fold)(clone(estimator), X, y, fold, classes, routed.estimator.fit)
         for fold in folds
     )
-    return [
-        OutOfFold(model, scores, np.arange(len(y))[test])
-        for (model, scores), (_, test) in zip(fitted, folds, strict=True)
-    ]
+    tested = [np.arange(len(y))[test] for _, test in folds]
+    return [(*each, rows) for each, rows in zip(fitted, tested, strict=True)]
 
 
 def _splitter(cv: Any, classes: AnyArray, y: Any, units: Ints | None) -> Any:
@@ -171,32 +176,16 @@ def positions(classes: AnyArray, labels: AnyArray) -> Ints:
     return np.where(classes[order][found] == labels, order[found], -1)
 
 
-class FitArguments(NamedTuple):
-    """The arguments of `fit`, with groups, times and blocks as numbers."""
-
-    X: Any
-    y: Any
-    v: Any
-    sample_weight: Any
-    units: Ints | None
-    instants: Floats | None
-    blocks: Any
-
-    @classmethod
-    def of(
-        cls, X: Any, y: Any, v: Any, sample_weight: Any, groups: Any, time: Any, blocks: Any
-    ) -> FitArguments:
-        """Check that variables, groups, times and blocks have one value per row of X."""
-        if v is not None:
-            _check_length(v, len(y))
-        units = None if groups is None else _units(groups, len(y))
-        instants = None if time is None else _instants(time, len(y))
-        if not isinstance(blocks, str | bool):
-            blocks = _units(blocks, len(y), "blocks")
-        return cls(X, y, v, sample_weight, units, instants, blocks)
+def take_rows(values: Any, rows: Any) -> Any:
+    """Return some rows of an argument of `fit`; what has none stays as it is."""
+    if values is None or isinstance(values, str | bool):
+        return values
+    if isinstance(values, Mapping):
+        return {name: _safe_indexing(column, rows) for name, column in values.items()}
+    return _safe_indexing(values, rows)
 
 
-def _check_length(v: Any, n: int) -> None:
+def check_length(v: Any, n: int) -> None:
     """Refuse variables whose number of rows differs from that of X."""
     columns = v.values() if isinstance(v, Mapping) else [v]
     for column in columns:
@@ -215,7 +204,7 @@ def _check_length(v: Any, n: int) -> None:
             )
 
 
-def _units(groups: Any, n: int, argument: str = "groups") -> Ints:
+def units_of(groups: Any, n: int, argument: str = "groups") -> Ints:
     """Return groups, or blocks, as numbers."""
     unit = Variable.of(groups, argument, argument)
     if len(unit) != n:
@@ -225,10 +214,101 @@ def _units(groups: Any, n: int, argument: str = "groups") -> Ints:
     return group_numbers(check_units(unit))
 
 
-def _instants(time: Any, n: int) -> Floats:
-    """Return times as numbers."""
-    if isinstance(time, str):
+def sigmoid_of_margins(
+    margins: Floats,
+    y: object,
+    classes: Sequence[Hashable],
+    *,
+    sample_weight: object = None,
+    groups: object = None,
+) -> Floats:
+    """Return probabilities from margins: a sigmoid of each class's margin, normalized.
+
+    Parameters
+    ----------
+    margins : ndarray
+        Two classes: shape (n,), larger for the second class. More: one column per class.
+    y : array-like
+        The labels; rows without one get the probability of a sigmoid fitted on all others.
+    classes : sequence
+        The labels in the order of the columns.
+    sample_weight : array-like, optional
+        Weights of the rows.
+    groups : array-like, optional
+        Units whose rows share a fold.
+
+    Returns
+    -------
+    ndarray of shape (n, K)
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> margin = rng.normal(size=4000)
+    >>> y = (rng.random(4000) < expit(2 * margin - 1)).astype(int)
+    >>> p = sigmoid_of_margins(margin, y, [0, 1])[:, 1]
+    >>> bool(np.abs(p - expit(2 * margin - 1)).max() < 0.05)
+    True
+    """
+    if margins.ndim == 2 and margins.shape[1] != len(classes):
         raise InputError(
-            f"time is the string {time!r}", "give one date or number per row", argument="time"
+            f"model returns {margins.shape[1]} margins per row for {len(classes)} classes",
+            'use a model with one margin per class, such as SVC(decision_function_shape="ovr")',
+            argument="model",
         )
-    return instants_of(time, None, n)
+    labels = Labels.of(y)
+    if len(labels) != len(margins):
+        raise InputError(
+            f"lengths differ: X {len(margins):,}, y {len(labels):,}",
+            "give one value per row in each",
+        )
+    known = ~labels.missing()
+    codes = np.full(len(margins), -1, dtype=np.intp)
+    codes[known] = labels.take(known).encode(len(classes), classes)[0]
+    weight = None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
+    fold = _folds(codes, groups)
+    if margins.ndim == 1:
+        p = _cross_fitted(margins, codes == 1, known, fold, weight)
+        return np.column_stack([1.0 - p, p])
+    each = [
+        _cross_fitted(margins[:, k], codes == k, known, fold, weight) for k in range(len(classes))
+    ]
+    columns = np.column_stack(each)
+    return np.asarray(columns / columns.sum(axis=1, keepdims=True))
+
+
+def _cross_fitted(
+    margin: Floats, hit: Bools, known: Bools, fold: Ints, weight: AnyArray | None
+) -> Floats:
+    """Return the sigmoid of a margin; that of a row is fitted on the other folds."""
+    size = float(np.abs(margin).max(initial=0.0))
+    score = expit(margin if size <= MOST_LOGIT else margin * (MOST_LOGIT / size))
+    p = np.empty(len(margin))
+    for number in np.unique(fold):
+        held = fold == number
+        train = known & ~held
+        n_hits = int(hit[train].sum())
+        if n_hits in (0, int(train.sum())):
+            p[held] = (n_hits + 1) / (int(train.sum()) + 2)  # Platt's target of a single class
+            continue
+        fitted = PlattCalibrator().fit(
+            score[train],
+            hit[train].astype(np.intp),
+            sample_weight=None if weight is None else weight[train],
+        )
+        p[held] = fitted.predict_proba(score[held])[:, 1]
+    return p
+
+
+def _folds(codes: Ints, groups: object) -> Ints:
+    """Return the fold of each row: classes are spread evenly, and groups are not split."""
+    rng = np.random.default_rng(_SEED)
+    if groups is not None:
+        unit = units_of(groups, len(codes))
+        fold = rng.permutation(unit.max() + 1) % N_FOLDS
+        return np.asarray(fold[unit])
+    order = rng.permutation(len(codes))
+    order = order[np.argsort(codes[order], kind="stable")]
+    fold = np.empty(len(codes), dtype=np.intp)
+    fold[order] = np.arange(len(codes)) % N_FOLDS
+    return fold

@@ -1,19 +1,22 @@
-"""Temperature scaling, vector scaling and Dirichlet calibration: logits W · ln p + b."""
+"""Temperature scaling, vector scaling, Dirichlet calibration and shifts: logits W · ln p + b."""
 
 from __future__ import annotations
 
 import warnings
+from abc import abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
-from varcal._arrays import Floats, Ints
-from varcal._options import check_eps, check_not_negative, one_of, or_none
-from varcal.calibrators.calibrator import Calibrator
+from varcal._arrays import Bools, Floats, Ints
+from varcal._options import EPS, check_eps, check_not_negative, one_of, or_none
+from varcal.calibrators import steps
+from varcal.calibrators.calibrator import Calibrator, parameter
+from varcal.calibrators.regression import fit_softmax, minimize_convex, softmax, solve_dense
 from varcal.calibrators.rows import CalibrationRows
-from varcal.calibrators.softmax import fit_softmax, softmax
-from varcal.calibrators.steps import Step, clipped, constant, dot, items, join, log
-from varcal.calibrators.steps import softmax as softmax_steps
+from varcal.calibrators.steps import Step, clipped, constant, equal, where
 from varcal.exceptions import VarcalWarning
 
 #: The range of 1/T, and the slope of the mean log-loss at which the search ends.
@@ -23,25 +26,38 @@ LEAST_SHARPNESS = 1e-3
 #: The share of (rows)⁻¹ per entry by which `DirichletCalibrator` shrinks; 1 was worse by
 #: .7 ± .4 × 10⁻³ in log-loss on models that it was not chosen on.
 SHRINKAGE = 0.25
+#: The smallest probability and the ends of the logit that a shift moves scores inside (0, 1) to.
+LEAST, LOWEST_LOGIT, HIGHEST_LOGIT = 1e-300, -690.0, 36.0
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class _LogLinearCalibrator(Calibrator):
-    floor_: float
-    eps: float | None
+    eps: float | None = parameter(None, or_none(check_eps))
+    floor_: float = field(init=False)
 
     def _logs(self, rows: CalibrationRows) -> Floats:
         """Set the floor and return ln p, one column per class."""
-        self.floor_ = rows.floor() if self.eps is None else float(self.eps)
+        self.floor_ = rows.floor(self.eps)
         return np.log(np.maximum(rows.columns(), self.floor_))
 
     def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
-        logs = log(clipped(join(scores), self.floor_, np.inf)).named("log_p")
-        return items(softmax_steps(self._logits(logs).named("logit")))
+        logs = steps.log(clipped(steps.join(scores), self.floor_, np.inf)).named("log_p")
+        return steps.items(steps.softmax(self._logits(logs).named("logit")))
 
+    @abstractmethod
     def _logits(self, logs: Step) -> Step:
-        raise NotImplementedError
+        """Return the calibrated logits."""
+
+    def _table(self, **columns: Floats) -> list[dict[str, Any]]:
+        """Return one row per class."""
+        rows = zip(self.classes_, *columns.values(), strict=True)
+        return [
+            {"class": str(label)} | dict(zip(columns, map(float, values), strict=True))
+            for label, *values in rows
+        ]
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TemperatureCalibrator(_LogLinearCalibrator):
     r"""Temperature scaling: all log-probabilities divided by one number.
 
@@ -54,7 +70,7 @@ class TemperatureCalibrator(_LogLinearCalibrator):
     ----------
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
-        min(½ · smallest positive p, 1 / 2n).
+        half of the smallest positive p.
 
     Attributes
     ----------
@@ -75,12 +91,7 @@ class TemperatureCalibrator(_LogLinearCalibrator):
     0.8548
     """
 
-    _state = ("temperature_", "floor_")
-    temperature_: float
-    _parameters: ClassVar = {"eps": or_none(check_eps)}
-
-    def __init__(self, *, eps: float | None = None) -> None:
-        self.eps = eps
+    temperature_: float = field(init=False)
 
     def _learn(self, rows: CalibrationRows) -> None:
         sharpness, self.separated_ = fit_sharpness(self._logs(rows), rows.y, rows.weight)
@@ -128,6 +139,7 @@ def fit_sharpness(logs: Floats, y: Ints, weight: Floats | None) -> tuple[float, 
     return float(np.exp(found)), slope(min(found + 2.0, high)) < 1e3 * least
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class VectorScalingCalibrator(_LogLinearCalibrator):
     r"""Vector scaling: a factor and a shift for each class.
 
@@ -142,7 +154,7 @@ class VectorScalingCalibrator(_LogLinearCalibrator):
         λ.
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
-        min(½ · smallest positive p, 1 / 2n).
+        half of the smallest positive p.
 
     Attributes
     ----------
@@ -163,14 +175,9 @@ class VectorScalingCalibrator(_LogLinearCalibrator):
     (array([1.39, 0.91, 1.31]), array([-0.51,  0.28,  0.23]))
     """
 
-    _state = ("factors_", "shifts_", "floor_")
-    factors_: Floats
-    shifts_: Floats
-    _parameters: ClassVar = {"l2": check_not_negative, "eps": or_none(check_eps)}
-
-    def __init__(self, *, l2: float = 1e-4, eps: float | None = None) -> None:
-        self.l2 = l2
-        self.eps = eps
+    l2: float = parameter(1e-4, check_not_negative)
+    factors_: Floats = field(init=False)
+    shifts_: Floats = field(init=False)
 
     def _learn(self, rows: CalibrationRows) -> None:
         logs, identity = self._logs(rows), _identity(rows.n_classes)
@@ -186,13 +193,11 @@ class VectorScalingCalibrator(_LogLinearCalibrator):
         return logs * constant(self.factors_) + constant(self.shifts_)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        table = [
-            {"class": str(label), "factor": float(factor), "shift": float(shift)}
-            for label, factor, shift in zip(self.classes_, self.factors_, self.shifts_, strict=True)
-        ]
+        table = self._table(factor=self.factors_, shift=self.shifts_)
         return "The logit of every class is factor · ln(p) + shift.", table
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class DirichletCalibrator(_LogLinearCalibrator):
     r"""Dirichlet calibration: a full linear map of the log-probabilities.
 
@@ -216,7 +221,7 @@ class DirichletCalibrator(_LogLinearCalibrator):
         are fixed at 0.
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
-        min(½ · smallest positive p, 1 / 2n).
+        half of the smallest positive p.
 
     Attributes
     ----------
@@ -246,31 +251,14 @@ class DirichletCalibrator(_LogLinearCalibrator):
     array([[0.763, 0.202, 0.035]])
     """
 
-    _state = ("coef_", "intercept_", "floor_")
-    coef_: Floats
-    intercept_: Floats
-    _parameters: ClassVar = {
-        "l2": or_none(check_not_negative),
-        "l2_intercept": or_none(check_not_negative),
-        "penalty": one_of("all", "off_diagonal"),
-        "toward": one_of("temperature", "identity", "zero"),
-        "eps": or_none(check_eps),
-    }
-
-    def __init__(
-        self,
-        *,
-        l2: float | None = None,
-        l2_intercept: float | None = None,
-        penalty: Literal["all", "off_diagonal"] = "all",
-        toward: Literal["temperature", "identity", "zero"] = "temperature",
-        eps: float | None = None,
-    ) -> None:
-        self.l2 = l2
-        self.l2_intercept = l2_intercept
-        self.penalty = penalty
-        self.toward = toward
-        self.eps = eps
+    l2: float | None = parameter(None, or_none(check_not_negative))
+    l2_intercept: float | None = parameter(None, or_none(check_not_negative))
+    penalty: Literal["all", "off_diagonal"] = parameter("all", one_of("all", "off_diagonal"))
+    toward: Literal["temperature", "identity", "zero"] = parameter(
+        "temperature", one_of("temperature", "identity", "zero")
+    )
+    coef_: Floats = field(init=False)
+    intercept_: Floats = field(init=False)
 
     @classmethod
     def paper(cls) -> Self:
@@ -279,7 +267,6 @@ class DirichletCalibrator(_LogLinearCalibrator):
 
     def _learn(self, rows: CalibrationRows) -> None:
         k, n = rows.n_classes, rows.total()
-        identity = _identity(k)
         penalty = np.full((k, k + 1), SHRINKAGE * k * (k - 1) / n if self.l2 is None else self.l2)
         if self.penalty == "off_diagonal":
             np.fill_diagonal(penalty, 0.0)
@@ -290,23 +277,17 @@ class DirichletCalibrator(_LogLinearCalibrator):
         if self.toward == "temperature":
             found, separated = fit_sharpness(logs, rows.y, rows.weight)
             sharpness = 1.0 if separated else max(found, LEAST_SHARPNESS)
-        target, start, free = identity, identity, np.ones(identity.shape, bool)
+        start = target = _identity(k)
+        free = np.ones(target.shape, bool)
         if self.toward == "zero":
-            target, start = np.zeros_like(identity), identity - identity[-1]
+            target, start = np.zeros_like(target), target - target[-1]
             free[-1] = False
-        theta, self.separated_ = fit_softmax(
-            logs * sharpness,
-            rows.y,
-            rows.weight,
-            penalty=penalty,
-            target=target,
-            free=free,
-            start=start,
-        )
+        given = {"penalty": penalty, "target": target, "free": free, "start": start}
+        theta, self.separated_ = fit_softmax(logs * sharpness, rows.y, rows.weight, **given)
         self.coef_, self.intercept_ = theta[:, :k] * sharpness, theta[:, k].copy()
 
     def _logits(self, logs: Step) -> Step:
-        return dot(logs, self.coef_.T) + constant(self.intercept_)
+        return steps.dot(logs, self.coef_.T) + constant(self.intercept_)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         off = self.coef_ - np.diag(np.diag(self.coef_))
@@ -314,15 +295,145 @@ class DirichletCalibrator(_LogLinearCalibrator):
             "The logit of each class is a sum of coefficients times ln(p) of all classes, plus an "
             f"intercept; the largest one off the diagonal is {np.abs(off).max():.3g} in size."
         )
-        table = [
-            {"class": str(label)}
-            | {f"ln p({other})": float(w) for other, w in zip(self.classes_, row, strict=True)}
-            | {"intercept": float(shift)}
-            for label, row, shift in zip(self.classes_, self.coef_, self.intercept_, strict=True)
-        ]
-        return words, table
+        columns = {f"ln p({label})": self.coef_[:, k] for k, label in enumerate(self.classes_)}
+        return words, self._table(**columns, intercept=self.intercept_)
 
 
 def _identity(k: int) -> Floats:
     """Return W = 1 and b = 0."""
     return np.hstack([np.eye(k), np.zeros((k, 1))])
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ShiftCalibrator(Calibrator):
+    r"""A shift of the logit: Platt scaling with the slope fixed to 1.
+
+    .. math:: \mathrm{logit}\, q = \mathrm{logit}\, p + b
+
+    by maximum likelihood, so that the mean of q is the rate of the outcome. It corrects a model
+    that is too high or too low everywhere. With more than two classes each has its own shift,
+
+    .. math:: q_k \propto p_k \exp(b_k), \qquad \textstyle\sum_k b_k = 0
+
+    Scores of exactly 0 and 1 stay as they are and do not enter the fit; no other score becomes 0
+    or 1. Where the likelihood has no maximum, because rows of a class are lacking, half an event
+    is added to each class. The mean of q is then (events + ½) / (rows + K/2).
+
+    Attributes
+    ----------
+    shift_ : float or ndarray of shape (K,)
+        b; a number with two classes.
+
+    References
+    ----------
+    E. W. Steyerberg (2019), Clinical Prediction Models, chapter 20: recalibration in the large.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> p = np.array([0.1, 0.2, 0.4, 0.5])
+    >>> fit = ShiftCalibrator().fit(p, [0, 1, 0, 1])
+    >>> round(fit.shift_, 4)
+    0.9857
+    >>> fit.predict_proba([0.1, 0.5])[:, 1].round(3)
+    array([0.229, 0.728])
+    """
+
+    shift_: float | Floats = field(init=False)
+    _fits_one_class: ClassVar[bool] = True
+    _without_rows: ClassVar[str] = "half an event is added to each class"
+
+    def _learn(self, rows: CalibrationRows) -> None:
+        p = rows.columns()
+        if p.shape[1] == 2:  # the complement of a small score may be rounded to 1
+            enters = (p[:, 1] > 0) & (p[:, 1] < 1)
+        else:
+            enters = (p.max(axis=1) < 1) & (p[np.arange(len(p)), rows.y] > 0)
+        weight = np.ones(len(p)) if rows.weight is None else rows.weight
+        shifts = _fit_shifts(p[enters], rows.y[enters], weight[enters])
+        self.shift_ = shifts - shifts.mean()
+        if len(shifts) == 2:
+            self.shift_ = float(shifts[1] - shifts[0])
+
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
+        if isinstance(self.shift_, float):
+            return _two_steps(scores[1], self.shift_)
+        p = steps.join(scores)
+        positive = steps.less(0.0, p)
+        logits = (steps.log(clipped(p, LEAST, np.inf)) + constant(self.shift_)).named("logit")
+        shifted = steps.exp(logits - steps.largest(logits))
+        powers = where(positive, shifted, 0.0).named("power")
+        inside = clipped(powers / steps.total(powers), LEAST, 1.0 - EPS)
+        uncertain = where(positive, inside, 0.0)
+        return steps.items(where(steps.less(steps.largest(p), 1.0), uncertain, p))
+
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
+        if isinstance(self.shift_, float):
+            label, factor = self.classes_[1], np.exp(self.shift_)
+            words = f"logit(q) = logit(p) + shift: the odds of {label} are multiplied by"
+            return f"{words} {factor:.4g}.", [{"class": str(label), "shift": self.shift_}]
+        pairs = zip(self.classes_, self.shift_, strict=True)
+        table = [{"class": str(label), "shift": float(shift)} for label, shift in pairs]
+        return "The logit of every class is ln(p) + shift.", table
+
+
+def _two_steps(p: Step, shift: float) -> tuple[Step, Step]:
+    """Return the steps to the probabilities of "no" and "yes"."""
+    inside = clipped(p, LEAST, 1.0 - EPS / 2).named("inside")
+    logit = steps.log(inside / (1.0 - inside)) + shift
+    no, yes = steps.logistic(clipped(logit, LOWEST_LOGIT, HIGHEST_LOGIT))
+    low, high = equal(p, 0.0), equal(p, 1.0)
+    return where(low, 1.0, where(high, 0.0, no)), where(low, 0.0, where(high, 1.0, yes))
+
+
+def _fit_shifts(p: Floats, y: Ints, weight: Floats) -> Floats:
+    """Maximize the likelihood; the shift of the most frequent class is 0.
+
+    The gradient is the mean of q minus the rate of each class.
+    """
+    n, k = p.shape
+    if not n:
+        return np.zeros(k)
+    shares = weight / weight.sum()
+    rates: Floats = np.asarray(np.bincount(y, shares, minlength=k), dtype=np.float64)
+    free = np.arange(k) != rates.argmax()
+    if not _has_maximum(p > 0, y):
+        # Half an event of each class is shared by all rows.
+        targets = 0.5 * (p > 0)
+        targets[np.arange(n), y] += weight.sum()
+        rates = shares @ (targets / targets.sum(axis=1, keepdims=True))
+    with np.errstate(divide="ignore"):  # a score of 0 stays 0
+        logs = np.log(p)
+
+    def whole(values: Floats) -> Floats:
+        shifts = np.zeros(k)
+        shifts[free] = values
+        return shifts
+
+    def evaluate_at(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
+        q = softmax(logs + whole(values))
+        weighted = q * shares[:, None]
+        means = weighted.sum(axis=0)
+        gradient = (means - rates)[free]
+        hessian = (np.diag(means) - weighted.T @ q)[np.ix_(free, free)]
+        return gradient, lambda: solve_dense(hessian, gradient)
+
+    def loss(values: Floats) -> float:
+        sums = np.logaddexp.reduce(logs + whole(values), axis=1)
+        return float(shares @ sums - rates @ whole(values))
+
+    start = np.zeros(k - 1)
+    return whole(minimize_convex(evaluate_at, loss, start, tol=1e-13, max_iter=200)[0])
+
+
+def _has_maximum(available: Bools, y: Ints) -> bool:
+    """Tell whether no group of classes can be shifted for ever without a surprise.
+
+    That is so if any class can be reached from any other by steps from one that was possible in
+    a row to the one that happened (Ford 1957).
+    """
+    from scipy.sparse.csgraph import connected_components  # noqa: PLC0415  only a fit needs it
+
+    beaten = np.array([available[y == k].any(axis=0) for k in range(available.shape[1])])
+    known = available.any(axis=0)
+    return bool(connected_components(beaten[np.ix_(known, known)], connection="strong")[0] == 1)

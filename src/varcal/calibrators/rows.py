@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+import warnings
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._input.frames import Table, is_frame
-from varcal._input.indexes import check_indexes
+from varcal._input.dates import formats_of, with_dates
+from varcal._input.frames import Table, check_indexes, is_frame
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
 from varcal._options import EPS
-from varcal.calibrators.held_together import instants_of, units_of
-from varcal.exceptions import InputError, VarcalError
+from varcal.exceptions import InputError, VarcalError, VarcalWarning
+
+#: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
+MOST_ROWS_EACH = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,38 +69,19 @@ class CalibrationRows:
 
     def take(self, rows: AnyArray) -> CalibrationRows:
         """Return some of the rows (positions or a mask), without the variables."""
-        weight = None if self.weight is None else self.weight[rows]
-        groups = None if self.groups is None else self.groups[rows]
-        time = None if self.time is None else self.time[rows]
-        return replace(
-            self,
-            p=self.p[rows],
-            y=self.y[rows],
-            weight=weight,
-            variables=(),
-            groups=groups,
-            time=time,
-        )
-
-    def block(self, rows: slice | Ints) -> CalibrationRows:
-        """Return some of the scores and nothing else."""
-        return replace(
-            self, p=self.p[rows], y=self.y[:0], weight=None, variables=(), groups=None, time=None
-        )
-
-    def plain(self) -> CalibrationRows:
-        """Return the rows without the variables."""
-        return replace(self, variables=())
+        taken: dict[str, Any] = {"variables": ()}
+        for name in ("p", "y", "weight", "groups", "time"):
+            values = getattr(self, name)
+            taken[name] = None if values is None else values[rows]
+        return replace(self, **taken)
 
     def weighted(self, weight: Floats) -> CalibrationRows:
         """Return the rows with other weights."""
         return replace(self, weight=weight)
 
-    def total(self, rows: AnyArray | None = None) -> float:
+    def total(self) -> float:
         """Return the sum of the weights."""
-        if self.weight is None:
-            return float(len(self) if rows is None else np.arange(len(self))[rows].size)
-        return float(self.weight.sum() if rows is None else self.weight[rows].sum())
+        return float(len(self) if self.weight is None else self.weight.sum())
 
     def present(self) -> Bools:
         """Return which classes have at least one row."""
@@ -106,16 +91,19 @@ class CalibrationRows:
         """Return the scores with one column per class, shape (n, K)."""
         return np.column_stack([1.0 - self.p, self.p]) if self.p.ndim == 1 else self.p
 
-    def floor(self) -> float:
-        """Return what scores of 0 are raised to, and those of 1 are lowered by.
+    def floor(self, eps: float | None = None) -> float:
+        """Return what scores of 0 are raised to, and those of 1 are lowered by: `eps`, if given.
 
-        It is min(½ · smallest positive probability of any class, 1 / 2n): below all other scores,
-        and not more certain than n rows can be. It is at least 2.2e-16, so that one score next to
-        0 does not decide a fit.
+        Otherwise it is half of the smallest positive probability of any class in these rows, at
+        least 2.2e-16, so that one score next to 0 does not decide a fit. Where all probabilities
+        are 0 or 1 it is 1 / 2n. At most 1 / 2n everywhere was worse on 23 of 23 tables with
+        forests and nearest neighbours: beta by 1.8 ± .3 × 10⁻³ in log-loss, Platt by 4.1 ± .8.
         """
+        if eps is not None:
+            return float(eps)
         cells = self.columns()
-        least = float(cells[cells > 0].min())
-        return max(min(least / 2, 0.5 / self.total()), EPS)
+        inside = cells[(cells > 0) & (cells < 1)]
+        return max(0.5 * float(inside.min() if inside.size else 1 / self.total()), EPS)
 
     def sums(self, *, with_variables: bool) -> Floats:
         """Return the number of rows, and sums that other rows hardly share."""
@@ -143,48 +131,62 @@ def labelled_rows(
     """
     given = {"p": p, "y": y, "X": X, "sample_weight": sample_weight, "groups": groups}
     check_indexes(given | {"time": time, "blocks": blocks})
-    groups, together = units_of(groups, time, blocks, X)
-    try:
-        with _probabilities_only():
-            checked = Predictions.of(
-                y, p, X, classes=classes, sample_weight=sample_weight, groups=groups
-            )
+    groups, together = _units_of(groups, time, blocks, X)
+    with _in_words_of_calibrators(together):
+        checked = Predictions.of(
+            y, p, X, classes=classes, sample_weight=sample_weight, groups=groups
+        )
         turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
-    except InputError as error:
-        if together.startswith("blocks") and "groups" in error.message:
-            message = error.message.replace("groups", "blocks", 1)
-            raise InputError(message, error.hint, "blocks") from None
-        if "swapped" not in error.hint:
-            raise
-        raise InputError(
-            error.message, "p and y seem to be swapped: fit takes the scores first, fit(p, y, X)"
-        ) from None
-    n_columns = 1 if checked.p.ndim == 1 else checked.p.shape[1]
-    weight, variables, codes = checked.weight, checked.variables, checked.y
-    found = checked.classes
-    if turned:  # the class that a vector is about comes second, as everywhere in a calibrator
-        codes, found = 1 - codes, found[::-1]
-    units = checked.groups
-    instants = None if time is None else instants_of(time, X, len(codes))
-    scores = second_column(checked.p)
-    if weight is not None and not weight.all():
-        kept = weight > 0
-        scores, codes, weight = scores[kept], codes[kept], weight[kept]
-        variables = tuple(variable.take(kept) for variable in variables)
-        units = None if units is None else units[kept]
-        instants = None if instants is None else instants[kept]
     rows = CalibrationRows(
-        scores,
-        found,
-        codes,
-        weight,
-        variables,
-        units,
+        second_column(checked.p),
+        # The class that a vector is about comes second, as everywhere in a calibrator.
+        checked.classes[::-1] if turned else checked.classes,
+        1 - checked.y if turned else checked.y,
+        checked.weight,
+        checked.variables,
+        checked.groups,
         together,
-        instants,
-        look_for_blocks=units is None and instants is None and blocks is not False,
+        None if time is None else instants_of(time, X, len(checked)),
+        look_for_blocks=groups is None and time is None and blocks is not False,
     )
-    return rows, n_columns
+    if rows.weight is not None and not rows.weight.all():
+        kept = rows.weight > 0
+        taken = tuple(variable.take(kept) for variable in rows.variables)
+        rows = replace(rows.take(kept), variables=taken)
+    return rows, 1 if checked.p.ndim == 1 else checked.p.shape[1]
+
+
+def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
+    """Check the arguments of `predict_proba`."""
+    check_indexes({"p": p, "X": X})
+    with _in_words_of_calibrators():
+        scores, variables = read_scores(p, X)
+    found = 2 if scores.ndim == 1 else scores.shape[1]
+    if found != n_classes:
+        raise InputError(
+            f"p has {found} classes, but the calibrator was fitted on {n_classes}",
+            "give the same columns as in fit, in the same order",
+        )
+    nothing = np.empty(0, dtype=np.intp)
+    return CalibrationRows(second_column(scores), tuple(range(n_classes)), nothing, None, variables)
+
+
+@contextmanager
+def _in_words_of_calibrators(together: str = "") -> Iterator[None]:
+    """Name the arguments of calibrators in errors, and say what to do about logits."""
+    try:
+        yield
+    except InputError as error:
+        message, hint, argument = error.message, error.hint, error.argument
+        if "from_logits" in hint:
+            hint = "turn logits z into 1 / (1 + exp(-z)) first; divide percentages by 100"
+        elif together.startswith("blocks") and "groups" in message:
+            message, argument = message.replace("groups", "blocks", 1), "blocks"
+        elif "swapped" in hint:
+            hint = "p and y seem to be swapped: fit takes the scores first, fit(p, y, X)"
+        else:
+            raise
+        raise InputError(message, hint, argument) from None
 
 
 def score_names(p: object) -> tuple[str, ...]:
@@ -201,53 +203,18 @@ def score_names(p: object) -> tuple[str, ...]:
     return (name,) if isinstance(name, str) and name else ()
 
 
-def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
-    """Check the arguments of `predict_proba`."""
-    check_indexes({"p": p, "X": X})
-    with _probabilities_only():
-        scores, variables = read_scores(p, X)
-    found = 2 if scores.ndim == 1 else scores.shape[1]
-    if found != n_classes:
-        raise InputError(
-            f"p has {found} classes, but the calibrator was fitted on {n_classes}",
-            "give the same columns as in fit, in the same order",
-        )
-    nothing = np.empty(0, dtype=np.intp)
-    return CalibrationRows(second_column(scores), tuple(range(n_classes)), nothing, None, variables)
-
-
-@contextmanager
-def _probabilities_only() -> Iterator[None]:
-    """Say what to do about logits, which a calibrator does not take."""
-    try:
-        yield
-    except InputError as error:
-        if "from_logits" not in error.hint:
-            raise
-        hint = "turn logits z into 1 / (1 + exp(-z)) first; divide percentages by 100"
-        raise InputError(error.message, hint, error.argument) from None
-
-
 def second_column(p: Floats) -> Floats:
     """Return P(second class) of two classes in either form of input; of more, all columns."""
     return np.ascontiguousarray(p[:, 1]) if p.ndim == 2 and p.shape[1] == 2 else p
 
 
-def valid(answer: Floats, *, normalized: bool = True) -> bool:
-    """Tell whether rows are probabilities.
-
-    >>> import numpy as np
-    >>> valid(np.array([[0.2, 0.8]])), valid(np.array([[np.nan, 0.8]])), valid(np.ones((1, 2)))
-    (True, False, False)
-    """
-    # A NaN fails every comparison.
-    inside = bool((answer >= 0).all() and (answer <= 1).all())
-    return inside and (not normalized or bool((abs(answer.sum(axis=1) - 1.0) < 1e-6).all()))
-
-
 def refuse_invalid(answer: Floats, rows: CalibrationRows, *, normalized: bool) -> None:
     """Refuse an answer from fitted values of a file that is not one of probabilities."""
-    if answer.shape != (len(rows), rows.n_classes) or not valid(answer, normalized=normalized):
+    # A NaN fails every comparison.
+    valid = answer.shape == (len(rows), rows.n_classes) and bool(
+        (answer >= 0).all() and (answer <= 1).all()
+    )
+    if not valid or (normalized and not (abs(answer.sum(axis=1) - 1.0) < 1e-6).all()):
         raise _damaged("no probabilities")
 
 
@@ -284,3 +251,137 @@ def _damaged(problem: str) -> InputError:
         f"the file that this calibrator was loaded from is inconsistent ({problem})",
         "save the fitted calibrator again",
     )
+
+
+def _units_of(groups: object, time: object, blocks: object, X: object) -> tuple[object, str]:
+    """Return the column of units that belong together, and what it is called.
+
+    Examples
+    --------
+    >>> _units_of(None, None, "day", {"day": [1, 1, 2]})
+    ([1, 1, 2], "blocks of 'day'")
+    """
+    if blocks is True or blocks is None:
+        raise InputError(
+            f"blocks is {blocks}",
+            'give "auto", False, the name of a column of X, or one value per row',
+            "blocks",
+        )
+    if (isinstance(blocks, str) and blocks == "auto") or blocks is False:
+        return groups, "" if groups is None else "groups"
+    for name, other in (("groups", groups), ("time", time)):
+        if other is not None:
+            raise InputError(
+                f"blocks is given together with {name}",
+                "give one of them: each says which rows are held out together",
+                "blocks",
+            )
+    if isinstance(blocks, str):
+        return _named(blocks, X, "blocks"), f"blocks of {blocks!r}"
+    return blocks, "blocks"
+
+
+def instants_of(time: object, X: object, n: int) -> Floats:
+    """Return the times of rows as numbers; dates are seconds since 1970 in UTC.
+
+    Parameters
+    ----------
+    time : str or array-like
+        The name of a column of `X`, or dates, texts that are dates, or numbers.
+    X : object
+        The variables.
+    n : int
+        The number of rows.
+
+    Examples
+    --------
+    >>> instants_of(["2024-03-01", "2024-03-02"], None, 2)
+    array([1.7092512e+09, 1.7093376e+09])
+    """
+    if isinstance(time, str):
+        time = _named(time, X, "time")
+    column = with_dates(Variable.of(time, "time", "time"))
+    if len(column) != n:
+        raise InputError(
+            f"lengths differ: p {n:,}, time {len(column):,}",
+            "give one value per row in each",
+            "time",
+        )
+    hint = "every row needs a time: fill it in, or leave such rows out"
+    _refuse_times(column.missing(), "is missing", lambda row: None, hint)
+    if column.kind == "levels":
+        texts = [str(level) for level in column.levels]
+        if len(formats_of(texts)) > 1:
+            raise InputError(
+                f"time cannot be read: in {texts[0]!r} day and month cannot be told apart",
+                "write dates as 2024-03-31, or convert the column to dates",
+                "time",
+            )
+        odd = next((text for text in texts if not formats_of([text])), texts[0])
+        hint = "give dates such as 2024-03-31, or numbers that rise with time"
+        is_odd = column.values == texts.index(odd)
+        _refuse_times(is_odd, "is neither a date nor a number", lambda row: odd, hint)
+    values = np.asarray(column.values, dtype=np.float64)
+    hint = "give dates or finite numbers"
+    _refuse_times(~np.isfinite(values), "is infinite", lambda row: float(values[row]), hint)
+    return values
+
+
+def _refuse_times(wrong: Bools, problem: str, value: Any, hint: str) -> None:
+    """Refuse rows without a usable time."""
+    if wrong.any():
+        row = int(wrong.argmax())
+        raise InputError.at_row("time", problem, value(row), row, int(wrong.sum()), hint)
+
+
+def _named(name: str, X: object, argument: str) -> object:
+    """Return a column of X by its name."""
+    if not (is_frame(X) or isinstance(X, Mapping)):
+        raise InputError(
+            f"{argument} is {name!r}, but X has no named columns",
+            "give the column itself, or X as a frame or a dict",
+            argument,
+        )
+    table = Table.of(X, "X")
+    if name not in table.columns:
+        raise InputError.no_column(name, table.columns, argument, where="X")
+    column: object = table.column(name, argument)
+    return column
+
+
+def are_sampling_weights(weight: Floats) -> bool:
+    """Return whether weights are far above 1 and are not numbers of rows.
+
+    >>> are_sampling_weights(np.array([10.5, 31.5])), are_sampling_weights(np.array([2.0, 5.0]))
+    (True, False)
+    """
+    return float(weight.mean()) > MOST_ROWS_EACH and not (weight == np.rint(weight)).all()
+
+
+def row_counts(weight: Floats) -> Floats:
+    r"""Return weights as numbers of rows.
+
+    Weights that are all below 1 are not counts: they are scaled to their effective number of
+    rows, :math:`(\sum w)^2 / \sum w^2`.
+
+    >>> row_counts(np.array([0.1, 0.1])), row_counts(np.array([1.0, 3.0]))
+    (array([1., 1.]), array([1., 3.]))
+    """
+    if weight.max() >= 1:
+        return weight
+    # The squares of very small weights would underflow.
+    scaled = weight / weight.max()
+    return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))
+
+
+def warn_of_sampling_weights(weight: Floats) -> None:
+    """Warn of weights that are far above 1 and are not numbers of rows."""
+    if are_sampling_weights(weight):
+        warnings.warn(
+            "sample_weight is read as the number of rows that each row stands for: "
+            f"{float(weight.sum()):,.0f} in total on {len(weight):,} rows, so the fit trusts them "
+            f"{float(weight.mean()):,.1f} times as much as rows without weights; if these are "
+            "sampling weights, divide them by their mean",
+            VarcalWarning,
+            stacklevel=5,
+        )

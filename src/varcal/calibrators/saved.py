@@ -15,7 +15,6 @@ from varcal._files.conform import conform
 from varcal._files.document import BrokenError, Kind
 from varcal._files.fields import built, plain
 from varcal.calibrators.calibrator import Calibrator
-from varcal.calibrators.saved_classifier import SavedClassifier
 from varcal.exceptions import InputError
 
 #: The class of each method that a file may name.
@@ -33,19 +32,18 @@ METHODS = {
     "variable": "VariableCalibrator",
     "vector scaling": "VectorScalingCalibrator",
 }
-_SHARED = ("classes_", "n_features_in_", "score_names_", "separated_")
 
 
 @cache
 def _state(cls: type[Calibrator]) -> dict[str, Any]:
     """Return the types of the fitted attributes that a file holds, by their names in it."""
     hints = typing.get_type_hints(cls)
-    return {name.removesuffix("_"): hints[name] for name in (*_SHARED, *cls._state)}
+    return {name.removesuffix("_"): hints[name] for name in cls._fitted_names()}
 
 
 def fields_of(calibrator: Calibrator) -> dict[str, Any]:
     """Return what a file holds of a calibrator, which need not be fitted."""
-    cls, special = type(calibrator), (Calibrator, fields_of)
+    cls = type(calibrator)
     method = next((name for name, own in METHODS.items() if own == cls.__name__), None)
     if method is None or getattr(calibrators, METHODS[method]) is not cls:
         raise InputError(
@@ -55,10 +53,10 @@ def fields_of(calibrator: Calibrator) -> dict[str, Any]:
     parameters = calibrator.get_params(deep=False)
     fitted = None
     if calibrator.__sklearn_is_fitted__():
-        fitted = {name: plain(getattr(calibrator, f"{name}_"), special) for name in _state(cls)}
+        fitted = {name: plain_fields(getattr(calibrator, f"{name}_")) for name in _state(cls)}
     return {
         "method": method,
-        "parameters": {name: plain(each, special) for name, each in parameters.items()},
+        "parameters": {name: plain_fields(each) for name, each in parameters.items()},
         "fitted": fitted,
     }
 
@@ -107,18 +105,20 @@ def _checked(calibrator: Calibrator, where: str = "it") -> Calibrator:
     return calibrator
 
 
-def _classifier_of(document: dict[str, Any]) -> SavedClassifier:
+def _classifier_of(document: dict[str, Any]) -> Any:
     """Return all but the estimator of the classifier that the entries of a file describe."""
-    found: SavedClassifier = built(document["classifier"], SavedClassifier, (Calibrator, _built))
+    from varcal.calibrators.classifier import SavedClassifier  # noqa: PLC0415  loads scikit-learn
+
+    found = built(document["classifier"], SavedClassifier, (Calibrator, _built))
     conform(found, SavedClassifier, "it")
     for k, calibrator in enumerate(found.calibrators):
         _checked(calibrator, f"calibrator {k}")
     return found
 
 
-def classifier_fields(saved: SavedClassifier) -> dict[str, Any]:
-    """Return what a file holds of a calibrated classifier."""
-    return {"classifier": plain(saved, (Calibrator, fields_of))}
+def plain_fields(value: Any) -> Any:
+    """Return what a file holds of a record, or of calibrators in it."""
+    return plain(value, (Calibrator, fields_of))
 
 
 #: Saved calibrators.

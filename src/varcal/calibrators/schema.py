@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal._input.date_texts import as_dates, as_text, read_as
+from varcal._input.dates import as_dates, as_text, read_as
 from varcal._input.variables import Kind, Variable, warn_if_merged
 from varcal.exceptions import InputError
 

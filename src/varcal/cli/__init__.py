@@ -1,11 +1,9 @@
-"""The command line: one file per command, `_program.py` for what they share."""
+"""The command line: `_program.py` and `_options.py` for what commands share, then the commands."""
 
-from varcal.cli._apply import apply
 from varcal.cli._audit import audit
-from varcal.cli._calibrate import calibrate
+from varcal.cli._calibrators import apply, calibrate, export
 from varcal.cli._compare import compare
 from varcal.cli._demo import demo
-from varcal.cli._export import export
 from varcal.cli._monitor import monitor
 from varcal.cli._program import main
 from varcal.cli._slices import slices

@@ -5,20 +5,33 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from textwrap import fill
 from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
-from varcal._audit.decision import GATES
-from varcal._text import count, waiting
+from varcal._text import GATES, REPAIR, TOO_FEW_ROWS, count, decimals, waiting
 from varcal.cli import _options as options
-from varcal.cli._gates import GATE_FAILED, LIMITS, SLICE, check_judged, gate_lines, outcomes
-from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
 from varcal.cli._program import WIDTH
+from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
+    from varcal._audit.record import AuditRow
     from varcal._audit.result import Audit
+
+
+#: The exit code if a gate is not passed.
+GATE_FAILED = 1
+#: The gates with a limit, and what each looks at.
+LIMITS = {
+    "--max-average": "average gap",
+    "--max-by-score": "error by score",
+    "--max-uneven": "uneven error",
+}
+#: The gate that follows the verdict, and that on slices.
+VERDICT, SLICE = "--gate", "slice"
 
 
 def _limit(gate: str) -> Any:
@@ -104,27 +117,16 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     output = given["output"]
     if output:
         options.check_output(output, options.REPORTS)
-    rows = rows_in_place(
-        Files.of(given, output),
-        roles_of(given),
-        given["variables"],
-        given["exclude"],
-        {f"--{option}": given[option] or () for option in ("include", "protected")},
-    )
-    with rows as (data, labels), naming_columns(given):
+    with options.judged_rows(given, output, "include", "protected") as rows:
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
-        from varcal._input.predictions import ALL  # noqa: PLC0415
 
         found = run(
-            given["label"],
-            list(given["prob"]),
-            given["variables"] or ALL,
+            **rows,
             limit=given["limit"],
             relative_limit=given["relative_limit"],
             protected=given["protected"] or (),
             ladder=given["ladder"],
             slices=given["slices"] or given["fail_on"] == SLICE,
-            **settings_of(given, data, labels),
         )
         took = f"{time.perf_counter() - start:.1f}s"
         limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}
@@ -142,7 +144,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         found.report(output)
     passed = all(one.passed for one in made)
     if given["as_json"]:
-        from varcal._report import json_text  # noqa: PLC0415  only --json needs it
+        from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it
 
         gates = {"gates": [one.to_dict() for one in made], "passed": passed}
         print(json_text(_without_tables(found) | gates), end="")
@@ -182,3 +184,195 @@ def _shown(line: str, stream: TextIO) -> str:
         return line
     colour = {"PASSED": "green", "FAILED": "red"}.get(word, "yellow")
     return click.style(word, fg=colour, bold=True) + line.removeprefix(word)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """One gate and whether the model passed it.
+
+    Attributes
+    ----------
+    gate : str
+        The option.
+    limit : float or str
+        Its value; the verdict for --gate.
+    passed : bool
+        Whether nothing is above the limit.
+    failed : tuple of str
+        The variables, targets or slices above it, the worst first.
+    value : float or None
+        How far the worst of all is off: the lower end of its interval, or with --strict its
+        debiased value.
+    strict : bool
+        Whether debiased values are compared instead of lower ends.
+    unjudged : tuple of str
+        Variables without enough rows to be judged.
+    """
+
+    gate: str
+    limit: float | str
+    passed: bool
+    failed: tuple[str, ...] = ()
+    value: float | None = None
+    strict: bool = False
+    unjudged: tuple[str, ...] = ()
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self) | {"failed": list(self.failed), "unjudged": list(self.unjudged)}
+
+
+def outcomes(
+    found: Audit,
+    limits: Mapping[str, float | None],
+    *,
+    gate: bool,
+    fail_on: str | None,
+    strict: bool,
+) -> list[Outcome]:
+    """Compare an audit with the gates that are set.
+
+    Parameters
+    ----------
+    found : Audit
+        The audit.
+    limits : mapping
+        The limit of each gate, or None.
+    gate : bool
+        Whether the verdict decides.
+    fail_on : str or None
+        One of the keys of `GATES`, or "slice".
+    strict : bool
+        Whether a gate fails as soon as the debiased value is above the limit; otherwise the lower
+        end of the interval has to be.
+    """
+    unjudged = tuple(row.variable for row in found.rows if row.verdict == TOO_FEW_ROWS)
+    made = []
+    if gate:
+        made.append(Outcome(VERDICT, found.verdict, found.verdict != REPAIR, unjudged=unjudged))
+    for name, limit in limits.items():
+        if limit is not None:
+            values = _values(found, name, strict)
+            order = sorted(values, key=lambda one: -values[one])
+            failed = tuple(one for one in order if values[one] > limit)
+            worst = values[order[0]] if order else None
+            left = unjudged if name == "--max-uneven" else ()
+            made.append(Outcome(name, limit, not failed, failed, worst, strict, left))
+    if fail_on == SLICE:
+        assert found.intersections is not None
+        rules = tuple(one.rule for one in found.intersections.slices)
+        made.append(Outcome("--fail-on", fail_on, not rules, rules, None, strict))
+    elif fail_on is not None:
+        failed = tuple(row.variable for row in found.rows if row.verdict in GATES[fail_on])
+        made.append(Outcome("--fail-on", fail_on, not failed, failed, None, strict, unjudged))
+    return made
+
+
+def _values(found: Audit, gate: str, strict: bool) -> dict[str, float]:
+    """Return what a gate compares with its limit, by variable or target."""
+    if gate == "--max-uneven":
+        judged = [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
+        return {row.variable: row.uneven.debiased if strict else row.low for row in judged}
+    if gate == "--max-by-score":
+        return {
+            name: one.by_score.debiased if strict else one.by_score.low
+            for name, one in found.targets.items()
+        }
+    return {
+        name: abs(one.gap) if strict else max(one.gap_low, -one.gap_high, 0.0)
+        for name, one in found.targets.items()
+    }
+
+
+def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) -> None:
+    """Refuse to pass a gate on variables that cannot be judged.
+
+    Parameters
+    ----------
+    found : Audit
+        The audit.
+    made : sequence of Outcome
+        The gates.
+    named : sequence of str
+        The variables that the user names, each of which must be judged.
+    """
+    if not made:
+        return
+    hint = "a gate does not pass what it has not seen: "
+    for name in named:
+        reason = _why_not_judged(found, name)
+        if reason:
+            raise InputError(
+                f"--variables names {name!r}, which cannot be judged: {reason}",
+                f"{hint}correct the column, or leave it out of --variables",
+            )
+    if not all(one.passed for one in made):
+        return  # what is surely wrong needs no more rows
+    along = any(one.gate not in ("--max-average", "--max-by-score") for one in made)
+    if along and all(row.verdict == TOO_FEW_ROWS for row in found.rows):
+        raise InputError("no variable can be judged: there are too few rows", f"{hint}add rows")
+    if along and found.target.few_events:
+        events = count(found.target.events, "event")
+        raise InputError(f"nothing can be judged by {events}", f"{hint}add rows")
+
+
+def _why_not_judged(found: Audit, name: str) -> str:
+    row: AuditRow | None = next((row for row in found.rows if row.variable == name), None)
+    if row is None:
+        return dict(found.left_out)[name]
+    if row.n_bins == 1:
+        return "all rows have the same value"
+    return "there are too few rows" if row.verdict == TOO_FEW_ROWS else ""
+
+
+def gate_lines(found: Audit, made: Sequence[Outcome]) -> list[str]:
+    """Say of each gate whether it is passed; warn of one that passes what should be repaired."""
+    lines = [gate_line(one) for one in made]
+    if made and all(one.passed for one in made) and found.verdict == REPAIR:
+        lines.append(
+            "WARNING  the verdict is repair, and the gates that were set allow that; --gate "
+            "does not"
+        )
+    return lines
+
+
+def gate_line(one: Outcome) -> str:
+    """Say in one line whether a gate is passed.
+
+    >>> print(gate_line(Outcome("--gate", "repair", False)))
+    FAILED  the verdict is repair (--gate)
+    >>> print(gate_line(Outcome("--max-uneven", 0.02, False, ("age", "sex"), 0.1453)))
+    FAILED  uneven error of 2 variables above 2% (--max-uneven); worst age, 14.5 or more
+    >>> print(gate_line(Outcome("--max-by-score", 0.02, True, (), 0.0)))
+    PASSED  error by score not above 2% (--max-by-score)
+    >>> print(gate_line(Outcome("--fail-on", "off", True, unjudged=("zip",))))
+    PASSED  no variable above the limit (--fail-on off); 1 not judged: zip
+    """
+    word = "PASSED" if one.passed else "FAILED"
+    rest = f"; {len(one.unjudged)} not judged: {', '.join(one.unjudged)}" if one.unjudged else ""
+    return f"{word}  {_looked_at(one)}{rest if one.passed else ''}"
+
+
+def _looked_at(one: Outcome) -> str:
+    if one.gate == VERDICT:
+        return f"the verdict is {one.limit} ({VERDICT})"
+    if one.gate == "--fail-on":
+        noun = "slice" if one.limit == SLICE else "variable"
+        many = count(len(one.failed), noun) if one.failed else f"no {noun}"
+        what = {SLICE: "clearly off", "off": "above the limit"}.get(str(one.limit), "with evidence")
+        worst = f"; first {one.failed[0]}" if one.failed else ""
+        return f"{many} {what} (--fail-on {one.limit}){worst}"
+    limit = f"{100 * float(one.limit):.10g}% ({one.gate})"
+    what = LIMITS[one.gate]
+    if one.passed:
+        return f"{what} not above {limit}"
+    of = f" of {count(len(one.failed), 'variable')}" if one.gate == "--max-uneven" else ""
+    return f"{what}{of} above {limit}; worst {one.failed[0]}, {_size(one)}"
+
+
+def _size(one: Outcome) -> str:
+    """Write a value in points, with enough digits to see that it is above the limit."""
+    assert one.value is not None
+    value, limit = 100 * one.value, 100 * float(one.limit)
+    digits = next((k for k in range(1, 17) if float(f"{value:.{k}f}") > limit), 17)
+    return decimals(value, digits) + ("" if one.strict else " or more")

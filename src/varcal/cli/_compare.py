@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from varcal._audit.decision import BETTER, CHANGED, FIXED, MADE_WORSE
+from varcal._text import BETTER, CHANGED, FIXED, MADE_WORSE
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, naming_columns, read_rows, settings_of
 from varcal.cli._program import WIDTH
 from varcal.exceptions import InputError
 
 if TYPE_CHECKING:
-    from varcal._audit.comparison import Comparison
+    from varcal._audit.compare import Comparison
 
 
 @click.command(cls=options.EachOnce)
@@ -53,8 +52,8 @@ def compare(**given: Any) -> None:
         options.check_output(output, options.REPORTS)
     sets = _sets(given["prob"])
     single = {f"--{role}": [given[role]] for role in ("label", "weight", "group") if given[role]}
-    table, variables = read_rows(
-        Files.of(given, output),
+    table, variables = options.read_rows(
+        options.Files.of(given, output),
         {**single, "--prob": [name for names in sets.values() for name in names]},
         given["variables"],
         given["exclude"],
@@ -63,17 +62,14 @@ def compare(**given: Any) -> None:
     from varcal._input.predictions import ALL  # noqa: PLC0415
 
     labels = table.column(given["label"])
-    with naming_columns(given, list(sets)):
-        found = run(
-            given["label"],
-            sets,
-            given["variables"] or (ALL if variables else None),
-            **settings_of(given, table.drop_columns(given["exclude"] or []), labels),
-        )
+    with options.naming_columns(given, list(sets)):
+        data = table.drop_columns(given["exclude"] or [])
+        X = given["variables"] or (ALL if variables else None)
+        found = run(methods=sets, X=X, **options.settings_of(given, data, labels))
     if output:
         found.report(output)
     if given["as_json"]:
-        from varcal._report import json_text  # noqa: PLC0415  only --json needs it
+        from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it
 
         print(json_text(found.to_dict()), end="")
         return
@@ -113,7 +109,7 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def _values(found: Comparison, method: str) -> list[str]:
-    from varcal._audit.comparison import metric_text  # noqa: PLC0415
+    from varcal._audit.compare import metric_text  # noqa: PLC0415
 
     rows = [found.row(method, *figure) for figure in found.figures]
     texts = [metric_text(row.metric, row.value, found.digits) for row in rows]

@@ -50,8 +50,8 @@ def demo(output: str) -> None:
     """
     from varcal._audit.audit import audit  # noqa: PLC0415  scipy loads when first needed
     from varcal._audit.compare import compare  # noqa: PLC0415
-    from varcal._audit.decision import ABOVE  # noqa: PLC0415
     from varcal._report.audit_text import audit_lines  # noqa: PLC0415
+    from varcal._text import ABOVE  # noqa: PLC0415
     from varcal.calibrators import VariableCalibrator  # noqa: PLC0415
     from varcal.datasets import load_income  # noqa: PLC0415
 

@@ -12,7 +12,6 @@ import click
 import varcal as vc
 from varcal._files.atomic import refuse_input
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
 from varcal.cli._program import print_json, say
 from varcal.exceptions import InputError
 
@@ -73,21 +72,10 @@ def init(**given: Any) -> None:
       varcal monitor init state.json may.csv --label y --prob p --arl 20000
     """
     state, event = given["state"], given.pop("event")
-    rows = rows_in_place(
-        Files.of(given, state), roles_of(given), given["variables"], given["exclude"]
-    )
-    with rows as (data, labels), naming_columns(given):
-        settings = settings_of(given, data, labels)
-        settings |= {"X": given["variables"]} if given["variables"] else {}
-        bins = vc.make_bins(
-            given["label"],
-            list(given["prob"]),
-            events=None if event is None else [event],
-            monitor=given["limit"],
-            weight_cap=given["weight_cap"],
-            **settings,
-        )
-        reference = data if given["reference"] else None
+    with options.judged_rows(given, state) as rows:
+        watch = {"monitor": given["limit"], "weight_cap": given["weight_cap"]}
+        bins = vc.make_bins(events=None if event is None else [event], **watch, **rows)
+        reference = rows["data"] if given["reference"] else None
         found = vc.Monitor(
             bins, alpha=given["alpha"], arl=given["arl"], event=event, reference=reference
         )
@@ -162,7 +150,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
       varcal monitor report state.json -o monitor.html
     """
     _check_report(output, state)
-    from varcal._files.load import load_kind  # noqa: PLC0415  slow to load
+    from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
 
     found = load_kind(state, "monitor")
     if output:
@@ -180,11 +168,7 @@ def acknowledge(state: str, note: str | None) -> None:
     Examples:
       varcal monitor acknowledge state.json --note "fixed tomorrow"
     """
-    from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
-
-    with monitor_in_turn(state) as found:
-        found.acknowledge(note or "")
-    print(found.status)
+    _enter(state, "acknowledge", note)
 
 
 @monitor.command(cls=options.EachOnce)
@@ -197,10 +181,15 @@ def reset(state: str, note: str | None) -> None:
     Examples:
       varcal monitor reset state.json --note "labels corrected"
     """
+    _enter(state, "reset", note)
+
+
+def _enter(state: str, what: str, note: str | None) -> None:
+    """Acknowledge an alarm or start over, with a note in the log."""
     from varcal._monitor.monitor_file import monitor_in_turn  # noqa: PLC0415  slow to load
 
     with monitor_in_turn(state) as found:
-        found.reset(note or "")
+        getattr(found, what)(note or "")
     print(found.status)
 
 
@@ -216,7 +205,7 @@ def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: Exit
     # The name of a format says that these are rows.
     sums = [path for path in paths if given["format"] is None and _holds_sums(path)]
     if sums:
-        from varcal._files.load import load_kind  # noqa: PLC0415  slow to load
+        from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
 
         rows = [path for path in paths if path not in sums]
         if rows:
@@ -227,9 +216,11 @@ def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: Exit
     roles = found.bins.roles
     unit, weight = roles.groups, roles.sample_weight
     columns = {"label": roles.y, "prob": roles.p, "weight": weight, "group": unit}
-    stack.enter_context(naming_columns(columns))
-    files = Files.of(given, given["state"])
-    return stack.enter_context(rows_in_place(files, roles_of(columns), list(roles.v)))[0]
+    stack.enter_context(options.naming_columns(columns))
+    files = options.Files.of(given, given["state"])
+    return stack.enter_context(
+        options.rows_in_place(files, options.roles_of(columns), list(roles.v))
+    )[0]
 
 
 def _holds_sums(path: Path) -> bool:

@@ -12,11 +12,10 @@ import click
 import varcal as vc
 from varcal._text import count, interval, level_text, p_equation, signed, waiting
 from varcal.cli import _options as options
-from varcal.cli._input_files import Files, naming_columns, roles_of, rows_in_place, settings_of
 from varcal.cli._program import WIDTH, print_json
 
 if TYPE_CHECKING:
-    from varcal._search.predictable_result import PredictableGap
+    from varcal._search.predictable_gap import PredictableGap
     from varcal._search.slices_result import Slices
 
 AFTER = ["average", "single", "none"]
@@ -64,22 +63,12 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     after = None if after == "none" else after
     if output:
         options.check_output(output, (".json", ".md"))
-    rows = rows_in_place(
-        Files.of(given, output),
-        roles_of(given),
-        given["variables"],
-        given["exclude"],
-        {"--include": given["include"] or ()},
-    )
     number = None
-    with rows as (data, labels), naming_columns(given), waiting("Searching"):
-        columns = (given["label"], list(given["prob"]))
-        settings = settings_of(given, data, labels)
-        settings |= {"X": given["variables"]} if given["variables"] else {}
+    with options.judged_rows(given, output, "include") as rows, waiting("Searching"):
         depth, draws = given["max_depth"], given["draws"]
-        found = vc.slices(*columns, max_depth=depth, after=after, draws=draws, **settings)
+        found = vc.slices(max_depth=depth, after=after, draws=draws, **rows)
         if given["number"]:
-            number = vc.predictable_gap(*columns, **settings)
+            number = vc.predictable_gap(**rows)
     if output and output.lower().endswith(".json"):
         found.save(output)
     elif output:

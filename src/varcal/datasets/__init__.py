@@ -9,12 +9,9 @@
 Rows with predictions are returned as a `Dataset`, simulated rows as a `Simulation`.
 """
 
-from varcal.datasets._adult import load_adult
-from varcal.datasets._census import Census, load_census
+from varcal.datasets._census import Census, load_adult, load_census, load_income
 from varcal.datasets._dataset import Dataset
-from varcal.datasets._income import load_income
-from varcal.datasets._shapes import make_gap
-from varcal.datasets._simulation import Simulation
+from varcal.datasets._simulation import Simulation, make_gap
 from varcal.datasets._yelp import load_yelp
 
 __all__ = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,13 @@ from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import frame_of
 from varcal._options import check_choice
 from varcal.exceptions import InputError
+
+
+def bundled(name: str) -> dict[str, AnyArray]:
+    """Return the arrays of a bundled file."""
+    path = resources.files("varcal.datasets") / f"{name}.npz"
+    with path.open("rb") as file, np.load(file, allow_pickle=False) as stored:
+        return dict(stored)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

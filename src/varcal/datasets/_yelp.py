@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from importlib import resources
-
 import numpy as np
 
 from varcal._arrays import AnyArray
-from varcal.datasets._dataset import Dataset
+from varcal.datasets._dataset import Dataset, bundled
 
 COUNTS = ("length", "special_characters", "words")
 #: Each proportion, and the stored count that is divided by the number of words.
 PROPORTIONS = {
-    "stop_word_proportion": "stop_words",
-    "noun_proportion": "nouns",
-    "verb_proportion": "verbs",
-    "adjective_proportion": "adjectives",
-    "adverb_proportion": "adverbs",
-    "pronoun_proportion": "pronouns",
-    "determiner_proportion": "determiners",
-    "preposition_proportion": "prepositions",
-}
+    f"{word}_proportion": f"{word}s"
+    for word in ("stop_word", "noun", "verb", "adjective", "adverb", "pronoun", "determiner")
+} | {"preposition_proportion": "prepositions"}
 
 DESCRIPTION = (
     "Sentences from Yelp reviews: is the sentence from a positive review? p is P(positive) of a "
@@ -81,17 +73,12 @@ def load_yelp() -> Dataset:
     >>> len(fit), len(held)
     (10000, 19500)
     """
-    path = resources.files("varcal.datasets") / "yelp.npz"
-    with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-        stored = dict(archive)
+    stored = bundled("yelp")
     words = np.maximum(stored["words"].astype(np.int64), 1)
     X: dict[str, AnyArray] = {name: stored[name].astype(np.int64) for name in COUNTS}
     X |= {name: stored[count] / words for name, count in PROPORTIONS.items()}
     return Dataset(
-        name="yelp",
-        description=DESCRIPTION,
-        source=SOURCE,
-        licence=LICENCE,
+        *("yelp", DESCRIPTION, SOURCE, LICENCE),
         y=stored["y"].astype(np.int64),
         p=1 / (1 + np.exp(-stored["logit"].astype(np.float64))),
         X=X,

@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import expit
 
-from varcal._arrays import AnyArray, Floats
+from varcal._arrays import Floats
 from varcal._edge_texts import edge_texts
 from varcal._input.frames import frame_of
 from varcal._text import Shown, count, points
+from varcal.calibrators import steps
+from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.schema import Schema
-from varcal.calibrators.variable.additive import Fitted, Table, Tables
+from varcal.calibrators.variable.additive import Fitted, Table
 from varcal.calibrators.variable.columns import SCORE, heights_at
+from varcal.calibrators.variable.dependence import Given, Record
+from varcal.calibrators.variable.many_classes import ClassesModel
+from varcal.calibrators.variable.shrinkage import Stage, sample
+from varcal.calibrators.variable.trees import Trees
+from varcal.calibrators.variable.two_classes import LogisticModel
 from varcal.exceptions import InputError
 
 #: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
 ACTIVE_EVIDENCE = 2.0
 #: Quantiles of the calibration scores at which effects are shown, and points of a curve.
 SHOWN_SCORES, CURVE_POINTS = (0.1, 0.5, 0.9), 41
+#: The least share of a variable in the splits of trees that is named, and how many are.
+LEAST_USED, NAMED = 0.05, 4
+#: Rows on which the sizes of terms are measured.
+MEASURED_ROWS = 5_000
 _NORMAL_95 = 1.959963984540054
 
 
@@ -47,29 +59,6 @@ class Term:
     moved: float
     evidence: float
     active: bool
-
-
-@dataclass(frozen=True)
-class Stage:
-    """One correction: how much of it is applied, and what it saves on held-out rows.
-
-    Attributes
-    ----------
-    name : str
-        "score", "classes", "variables", "pairs" or "trees".
-    share : float
-        How much of it is applied, between 0 and 1.
-    gain, error : float
-        What it saves of the log-loss of held-out rows, and the standard error.
-    moved : float
-        For trees, the mean absolute change of probabilities on held-out rows.
-    """
-
-    name: str
-    share: float
-    gain: float
-    error: float
-    moved: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,7 +100,7 @@ class Effect:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Effects(Shown):
-    """The effects of all variables, each at a low, a middle and a high score.
+    """The effects of all variables; those that vary with the score, at three scores.
 
     Attributes
     ----------
@@ -196,7 +185,7 @@ class Effects(Shown):
         -------
         matplotlib Axes
         """
-        from varcal._plotting.curve import draw_effect  # noqa: PLC0415
+        from varcal._report.plot_variables import draw_effect  # noqa: PLC0415
 
         if name is None:
             known = set(self)
@@ -228,141 +217,73 @@ def name_of(variables: tuple[int, ...], names: tuple[str, ...]) -> str:
 
 
 def terms_of(
-    fitted: Fitted,
-    tables: Tables,
-    share: float,
-    names: tuple[str, ...],
-    identity: Floats,
-    z: Floats,
-    columns: list[AnyArray],
-    moved: Callable[[Floats], float],
+    record: Record, names: tuple[str, ...], model: LogisticModel | ClassesModel, given: Given
 ) -> tuple[Term, ...]:
-    """Return the terms of a fit.
-
-    Parameters
-    ----------
-    fitted, tables
-        The fit and its tables.
-    share : float
-        How much of it is applied.
-    names : tuple of str
-        All variables.
-    identity : ndarray
-        The predictor that changes nothing, at the knots of the score.
-    z, columns
-        Rows on which changes are measured.
-    moved : callable
-        Returns the mean absolute change of probabilities when something is taken from the logit.
-    """
-    edf: dict[tuple[int, ...], float] = {}
-    own: dict[tuple[int, ...], list[slice]] = {}
-    groups, ridge = fitted.design.groups(), fitted.fit.ridge
-    leverage = 1.0 - ridge * np.diag(fitted.fit.covariance)
-    for k, (_, variables, part) in enumerate(fitted.blocks()):
-        used = float(leverage[part].sum()) if groups[part.start] >= 0 else 1.0
-        edf[variables] = edf.get(variables, 0.0) + used
-        own.setdefault(variables, [])
-        if k:
-            own[variables].append(part)
-    terms = []
-    for variables, size in edf.items():
-        evidence = _evidence(fitted, own[variables])
-        added = _added(tables, variables, identity, z, columns) if share else z
-        change = moved(share * added) if share else 0.0
-        active = bool(evidence > ACTIVE_EVIDENCE and share)
-        name = name_of(variables, names)
-        terms.append(Term(name, size if share else 0.0, change, evidence, active))
-    return tuple(terms)
+    """Return the terms of a fit, the one that changed probabilities most first."""
+    found = {name: Term(name, 0.0, 0.0, 0.0, active=False) for name in names}
+    some = sample(given.key(given.p.reshape(len(given.y), -1).T, given.columns), MEASURED_ROWS)
+    columns, mass = [each[some] for each in given.columns], given.mass[some]
+    p, k = given.p[some], 2 if given.p.ndim == 1 else given.p.shape[1]
+    scores = steps.class_scores(k)
+    z = evaluate((model.score_step(scores),), p, columns, given.n_levels)[:, 0]
+    eta, respond = model.response(p, columns, given.n_levels)
+    for fitted, tables, share in record.fits:
+        spans = fitted.design.spans()
+        added = [tables.added(variables, steps.score(1)) for variables in spans]
+        moves = evaluate(added, z, columns, given.n_levels)
+        moves[:, 0] -= heights_at(tables.score.knots, fitted.design.offset, z)
+        for (variables, own), move in zip(spans.items(), moves.T, strict=True):
+            change = np.abs(respond(eta) - respond(eta - share * move))
+            evidence = _evidence(fitted, slice(own.start + (variables == (SCORE,)), own.stop))
+            name = name_of(variables, names)
+            found[name] = Term(
+                name,
+                float(fitted.fit.leverage[own].sum()) if share else 0.0,
+                float(mass @ change / mass.sum()),
+                evidence,
+                active=bool(evidence > ACTIVE_EVIDENCE and share),
+            )
+    return tuple(sorted(found.values(), key=lambda term: -term.moved))
 
 
-def _evidence(fitted: Fitted, parts: list[slice]) -> float:
+def _evidence(fitted: Fitted, own: slice) -> float:
     """Return the log Bayes factor for coefficients: prior over posterior density at 0."""
-    if not parts:
-        return 0.0
-    at = np.concatenate([np.arange(part.start, part.stop) for part in parts])
-    V, beta = fitted.fit.covariance[np.ix_(at, at)], fitted.fit.beta[at]
-    spread = float(np.linalg.slogdet(V)[1] + np.log(fitted.fit.ridge[at]).sum())
+    V, beta = fitted.fit.covariance[own, own], fitted.fit.beta[own]
+    spread = float(np.linalg.slogdet(V)[1] + np.log(fitted.fit.ridge[own]).sum())
     return 0.5 * (spread + float(beta @ np.linalg.solve(V, beta)))
 
 
-def _added(
-    tables: Tables, variables: tuple[int, ...], identity: Floats, z: Floats, columns: list[AnyArray]
-) -> Floats:
-    """Return what a term adds to the predictor of rows."""
-    if variables == (SCORE,):
-        return heights_at(tables.score.knots, tables.score.effect - identity, z)
-    found = np.zeros(len(z))
-    values = [z if k == SCORE else columns[k] for k in variables]
-    if len(variables) == 1:
-        table = tables.table(variables[0])
-        unit = heights_at(tables.score.knots, tables.unit, z)
-        found = found + heights_at(table.knots, table.effect, values[0])
-        return found + unit * heights_at(table.knots, table.varying, values[0])
-    knots = [tables.table(k).knots for k in variables]
-    for product in tables.products:
-        for a, b in zip(product.first, product.second, strict=True):
-            if product.variables == variables:
-                found += heights_at(knots[0], a, values[0]) * heights_at(knots[1], b, values[1])
-    return found
+def effects_of(
+    model: LogisticModel | ClassesModel, schema: Schema, terms: tuple[Term, ...]
+) -> Effects:
+    """Return the effect of every variable; those that vary with the score, at three scores."""
+    scale = "logit" if isinstance(model, LogisticModel) else "log inverse temperature"
+    tables = model.full
+    if tables is None:
+        return Effects(scale, (), terms)
+    knots = tables.score.knots
+    scores = np.interp(SHOWN_SCORES, np.linspace(0, 1, len(knots)), knots)
+    curves = []
+    for k, table in enumerate(tables.variables):
+        surfaces = [each for each in tables.products if each.variables == (SCORE, table.variable)]
+        grown = model.of_trees[k] if isinstance(model, LogisticModel) and model.of_trees else None
+        for z in scores if surfaces else scores[1:2]:
+            whole = table.effect
+            for each in surfaces:
+                at = [np.interp(z, knots, heights[:-1]) for heights in each.first]
+                whole = whole + np.asarray(at) @ each.second
+            value = model.full_share * whole
+            if grown is not None:
+                value = value + model.tree_share * (grown - value)
+            # The part that is not applied is not ruled out.
+            left = (1 - model.full_share) ** 3 * whole**2
+            reach = _NORMAL_95 * np.sqrt(tables.scale * table.variance + left)
+            curves.append(_curve(table, schema, float(expit(z)), value, reach))
+    return Effects(scale, tuple(curves), terms)
 
 
-def curves_of(
-    tables: Tables,
-    schema: Schema,
-    share: float,
-    scores: Floats,
-    level_of: Callable[[Floats], Floats],
-    of_trees: dict[int, Floats],
-    tree_share: float,
-) -> tuple[Effect, ...]:
-    """Return the effect of every variable, at some scores each.
-
-    Parameters
-    ----------
-    tables : Tables
-        The additive model.
-    schema : Schema
-        The variables.
-    share : float
-        How much of it is applied.
-    scores : ndarray
-        Logits at which effects are shown.
-    level_of : callable
-        Turns a score's logit into the score that is shown.
-    of_trees : dict of int to ndarray
-        The mean effect of trees at the knots of variables.
-    tree_share : float
-        How much of the trees is applied.
-    """
-    varies = any(each.varying.any() for each in tables.variables)
-    shown = scores if varies else scores[len(scores) // 2 :][:1]
-    return tuple(
-        _curve(tables, each, schema, share, float(z), level_of, of_trees, tree_share)
-        for each in tables.variables
-        for z in shown
-    )
-
-
-def _curve(
-    tables: Tables,
-    table: Table,
-    schema: Schema,
-    share: float,
-    z: float,
-    level_of: Callable[[Floats], Floats],
-    of_trees: dict[int, Floats],
-    tree_share: float,
-) -> Effect:
+def _curve(table: Table, schema: Schema, score: float, value: Floats, reach: Floats) -> Effect:
     k = table.variable
-    unit = float(np.interp(z, tables.score.knots, tables.unit[:-1]))
-    whole = table.effect + unit * table.varying
-    value = share * whole
-    if k in of_trees:
-        value = value + tree_share * (of_trees[k] - value)
-    # The part that is not applied is not ruled out.
-    reach = _NORMAL_95 * np.sqrt(
-        tables.scale * table.variance + (1 - share) * (whole - share * whole) ** 2
-    )
     heights = np.column_stack([value, value - reach, value + reach])
     gone = heights[-1] if table.variance[-1] > 0 else None
     if not len(table.knots):
@@ -376,13 +297,74 @@ def _curve(
         heights = np.column_stack([np.interp(values, table.knots, each[:-1]) for each in heights.T])
         ends = np.interp([0.01, 0.99], np.linspace(0, 1, len(table.knots)), table.knots)
         inner = (float(ends[0]), float(ends[1]))
-        kind = schema.kinds[k]
-        at = (
-            tuple(edge_texts(values.tolist(), datetime=True))
-            if kind == "datetime"
-            else tuple(values.tolist())
+        dates = schema.kinds[k] == "datetime"
+        at = tuple(edge_texts(values.tolist(), datetime=True) if dates else values.tolist())
+    value, low, high = heights.T
+    return Effect(schema.names[k], schema.kinds[k], at, score, value, low, high, inner, gone)
+
+
+def words_of(
+    stages: tuple[Stage, ...], terms: tuple[Term, ...], trees: Trees | None, names: tuple[str, ...]
+) -> tuple[list[str], list[dict[str, Any]]]:
+    """Return sentences about the corrections, and the table of what each moved."""
+    words = [_sentence(stage) for stage in stages if stage.name != "trees"]
+    table = [
+        {
+            "step": "score"
+            if term.name == "score"
+            else "pairs"
+            if " × " in term.name
+            else "variables",
+            "along": term.name,
+            "moved": round(term.moved, 5),
+            "evidence": f"log Bayes factor {term.evidence:.1f}",
+        }
+        for term in terms
+    ]
+    pairs = [term.name for term in terms if " × " in term.name and term.edf]
+    if not names:
+        words.append("No variables.")
+    if pairs:
+        words.append(f"Pairs with a surface: {', '.join(pairs)}.")
+    if trees is not None:
+        stage = stages[-1]
+        labels = [names[each.variable] if each.variable >= 0 else "score" for each in trees.cells]
+        best = [k for k in np.argsort(-trees.used, kind="stable") if trees.used[k] >= LEAST_USED]
+        along = ", ".join(list(dict.fromkeys(labels[k] for k in best))[:NAMED])
+        gain = f"{stage.gain:.4f} ± {stage.error:.4f}"
+        words.append(
+            f"{trees.value.shape[0] * trees.value.shape[1]} trees, mostly along {along}: "
+            f"{applied(stage.share)}; saves {gain} of log-loss on held-out rows. With trees "
+            "inside, this is a second model to be validated as one; trees=False leaves curves only."
         )
-    return Effect(
-        schema.names[k], schema.kinds[k], at, float(level_of(np.array([z]))[0]),
-        heights[:, 0], heights[:, 1], heights[:, 2], inner, gone,
-    )  # fmt: skip
+        table.append(
+            {
+                "step": "trees",
+                "along": along,
+                "moved": round(stage.moved, 5),
+                "evidence": f"held-out gain {gain}",
+            }
+        )
+    inactive = [term for term in terms if not term.active]
+    weak = [term.name for term in inactive if term.evidence > ACTIVE_EVIDENCE]
+    off = [term.name for term in inactive if term.name not in weak]
+    if weak:
+        words.append(f"Some evidence, but too little to be applied: {', '.join(weak)}.")
+    if off:
+        words.append(f"Little or no evidence for: {', '.join(off)}.")
+    return words, table
+
+
+def _sentence(stage: Stage) -> str:
+    name = {
+        "score": "Score correction",
+        "classes": "Correction between classes",
+        "variables": "Variable correction",
+        "pairs": "Pairs",
+    }[stage.name]
+    if not stage.share:
+        return f"{name}: not applied."
+    return (
+        f"{name}: {applied(stage.share)}; saves {stage.gain:.4f} ± {stage.error:.4f} of log-loss "
+        "on held-out rows."
+    )

@@ -75,9 +75,8 @@ class Errors:
 def errors_of(
     eta: Floats,
     posterior: Floats,
-    y: Floats,
+    y: AnyArray,
     mass: Floats,
-    z: Floats,
     columns: dict[int, Floats],
     codes: list[AnyArray],
     doubt: float,
@@ -90,8 +89,8 @@ def errors_of(
         Calibrated logits by models that have not seen the rows, and their posterior variance.
     y, mass : ndarray
         Outcomes, and the number of rows that each row stands for.
-    z, columns
-        The score's logit, and the numeric variables by their positions.
+    columns : dict of int to ndarray
+        The numeric variables by their positions; −1 is the score's logit.
     codes : list of ndarray
         The cells of the variables that matter most, for pairs and triples.
     doubt : float
@@ -100,7 +99,7 @@ def errors_of(
     mean = 1.0 / (1.0 + np.exp(-eta))
     residual, weight = mass * (y - mean), mass * mean * (1.0 - mean)
     found = []
-    for k, values in ({SCORE: z} | columns).items():
+    for k, values in columns.items():
         rows = np.flatnonzero(~np.isnan(values))
         if not len(rows):
             continue

@@ -21,15 +21,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
+from scipy.special import expit, logit
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.softmax import softmax
+from varcal.calibrators.regression import softmax
 from varcal.calibrators.steps import Step
-from varcal.calibrators.variable import dependence
 from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
-from varcal.calibrators.variable.dependence import Folds, Found, Given, Search
+from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.reml import (
     CERTAIN_WEIGHT,
@@ -37,38 +37,29 @@ from varcal.calibrators.variable.reml import (
     PowerLoss,
     fit_blocks,
     held_out,
+    weighted_gram,
 )
-from varcal.calibrators.variable.shrinkage import (
-    BEYOND_DOUBT,
+from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
+from varcal.calibrators.variable.trees import TreeRows, Trees, fit_trees
+from varcal.calibrators.variable.two_classes import (
+    BELOW_LEAST,
     CALIBRATED_SCORES,
-    NOTHING,
-    SCORE_RAMP,
-    TREES_RAMP,
-    VARIABLES_RAMP,
-    Share,
-    share_of,
+    FEW_ROWS,
+    FEW_ROWS_PER_VARIABLE,
+    MOST_ROWS,
+    TINY,
 )
-from varcal.calibrators.variable.trees import Trees, boosting_of, with_depth
 
 # Tuned constants.
 
 #: The penalty of W − 1 and of b, times the number of entries: chosen among a quarter and one on
 #: 154 experiments with 3 to 10 classes; the quarter also was better on other models.
 MATRIX_PENALTY = 0.25
-#: Rows below which, plus some for each variable, the power does not depend on variables.
-FEW_ROWS, FEW_ROWS_PER_VARIABLE = 50.0, 5.0
-#: Rows from which trees are tried, and their depth.
-TREE_ROWS, TREE_DEPTH = 300.0, 3
-#: A probability of 0 is read as this part of the least positive one, or of one row.
-BELOW_LEAST = 0.5
 
 #: Classes up to which W is a full matrix and trees are tried: time grows with their square.
 MOST_CLASSES = 40
-#: Rows on which everything but the last coefficients is learned.
-MOST_ROWS = 20_000
 #: How sure scores can be, as log-odds of the largest probability.
 SUREST = 20.0
-TINY = float(np.finfo(np.float64).tiny)
 
 
 def log_rows(p: Floats, floor: float) -> Floats:
@@ -81,7 +72,8 @@ def _normalized(logits: Floats) -> Floats:
     return np.asarray(np.log(np.maximum(softmax(logits), TINY)))
 
 
-def _log_odds(logs: Floats) -> Floats:
+def _log_odds(logits: Floats) -> Floats:
+    logs = _normalized(logits)
     return np.asarray(logs - np.log(np.maximum(1.0 - np.exp(logs), TINY)))
 
 
@@ -201,9 +193,12 @@ def _ridge_softmax(X: Floats, y: Ints, mass: Floats, penalty: Floats) -> Floats:
         return float(loss + (penalty * move**2).sum()), (scale * gradient).ravel()
 
     found = minimize(
-        value, np.zeros(k * (k + 1)), jac=True, method="L-BFGS-B",
+        value,
+        np.zeros(k * (k + 1)),
+        jac=True,
+        method="L-BFGS-B",
         options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-5 * float(mass.sum()) ** 0.5},
-    )  # fmt: skip
+    )
     return center + scale * found.x.reshape(k, -1)
 
 
@@ -217,322 +212,247 @@ class ClassesModel:
         What zeros are raised to.
     power : float
         t, as much of it as is applied.
-    varying : Tables or None
+    power_error : float
+        The standard error of ln t.
+    ends : tuple of (float, float)
+        The range of the certainty.
+    full : Tables or None
         η, along the certainty of ℓ₁ and the variables.
-    varying_share : float
+    full_share : float
         b.
     map : ClassMap or None
         ℓ_A.
     map_share : float
         a.
-    surest : tuple of (float, float)
-        The range of the certainty.
     trees : Trees or None
         Trees of each class.
     tree_share : float
         c.
     applied : bool
-        Whether anything is applied; otherwise scores stay as they are, but for zeros.
-    raised : bool
-        Whether calibration scores hold zeros, which are then raised.
-    full : Tables or None
-        η, whether it is applied or not.
-    power_error : float
-        The standard error of ln t.
+        Whether anything is applied, or calibration scores hold zeros, which are raised; otherwise
+        scores stay as they are.
     """
 
     floor: float
     power: float
-    varying: Tables | None
-    varying_share: float
+    power_error: float
+    ends: tuple[float, float]
+    full: Tables | None
+    full_share: float
     map: ClassMap | None
     map_share: float
-    surest: tuple[float, float]
     trees: Trees | None
     tree_share: float
     applied: bool
-    raised: bool
-    full: Tables | None
-    power_error: float
 
     def steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         """Return the steps from all probabilities to the calibrated ones."""
-        if not self.applied and not self.raised:
+        if not self.applied:
             return scores
-        q = steps.softmax(self.logit_steps(scores))
-        return tuple(q.item(k) for k in range(len(scores)))
+        return steps.items(steps.softmax(self.logit_steps(scores)))
 
-    def error(self, p: Floats, columns: list[AnyArray], n_levels: list[int]) -> Floats:
-        """Return about the standard error of the calibrated log-odds of each class.
-
-        Few data cannot rule out what the prediction leaves out.
-        """
-        k = p.shape[1]
-        first, certain, second = self.first_steps(tuple(steps.score(j) for j in range(k)))
-        each = (*(first.item(j) for j in range(k)), certain, *(second.item(j) for j in range(k)))
-        found = evaluate(each, p, columns, n_levels)
-        logs, z, powered = found[:, :k], found[:, k], found[:, k + 1 :]
-        variance = np.full(logs.shape, self.power_error**2) * logs**2
-        if self.full is not None:
-            eta, spread = self.full.predictor(z, columns)
-            power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
-            # The log-odds of class k move by t (l_k − Σ q l over the others) with ln t.
-            q = softmax(power * logs)
-            rest = (q * logs).sum(axis=1, keepdims=True) - q * logs
-            slope = power * (logs - rest / np.maximum(1.0 - q, 1e-12))
-            left = (1.0 - self.varying_share) * (1.0 - self.tree_share)
-            spread = PENALTY_DOUBT * spread + left * eta**2
-            variance = variance + slope**2 * spread[:, None]
-        if self.map is not None:
-            variance = variance + PENALTY_DOUBT * self.map.variance(powered)
-            apart = _log_odds(_normalized(self.map.logits(powered))) - _log_odds(
-                _normalized(powered)
-            )
-            variance = variance + (1.0 - self.map_share) * apart**2
-        return np.sqrt(variance)
-
-    def first_steps(self, scores: tuple[Step, ...]) -> tuple[Step, Step, Step]:
-        """Return the steps to ℓ₁, as log-probabilities, to its certainty, and to ℓ₂."""
+    def _first(self, scores: tuple[Step, ...]) -> tuple[Step, Step]:
+        """Return the steps to ℓ₁, as log-probabilities, and to its certainty."""
         logs = steps.log(steps.clipped(steps.join(scores), self.floor, np.inf)).named("log_p")
         first = (logs - steps.largest(logs)).named("log_ratio") * self.power
-        powers = steps.exp(first).named("power")
-        sums = steps.total(powers).named("sum")
+        sums = steps.total(steps.exp(first).named("power")).named("sum")
         rest = steps.clipped((sums - 1.0) / sums, np.exp(-SUREST), np.inf)
-        certain = steps.clipped(-steps.log(sums) - steps.log(rest), *self.surest).named("certainty")
-        first = (first - steps.log(sums)).named("first")
-        if self.varying is None:
-            return first, certain, first
-        eta = steps.clipped(self.varying.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
-        second = first * (steps.exp(eta) * self.varying_share + (1.0 - self.varying_share))
-        return first, certain, second.named("second")
+        certain = steps.clipped(-steps.log(sums) - steps.log(rest), *self.ends).named("certainty")
+        return (first - steps.log(sums)).named("first"), certain
+
+    def _second(self, first: Step, certain: Step) -> Step:
+        """Return the step to ℓ₂."""
+        if self.full is None or not self.full_share:
+            return first
+        eta = steps.clipped(self.full.steps(certain)[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)
+        second = first * (steps.exp(eta) * self.full_share + (1.0 - self.full_share))
+        return second.named("second")
+
+    def score_step(self, scores: tuple[Step, ...]) -> Step:
+        """Return the step to the score along which tables are given."""
+        return self._first(scores)[1]
 
     def logit_steps(self, scores: tuple[Step, ...]) -> Step:
         """Return the steps to the calibrated logits."""
-        logits = self.first_steps(scores)[2]
+        logits = self._second(*self._first(scores))
         if self.map is not None and self.map_share:
             logits = logits + (self.map.steps(logits) - logits) * self.map_share
         if self.trees is not None:
             logits = (logits - steps.largest(logits)).named("shifted")
             logits = (logits - steps.log(steps.total(steps.exp(logits)))).named("third")
-            each = [logits.item(k) for k in range(len(scores))]
-            logits = logits + steps.join(self.trees.steps(each)) * self.tree_share
+            logits = logits + steps.join(self.trees.steps(steps.items(logits))) * self.tree_share
         return logits.named("calibrated_logit")
+
+    def response(
+        self, p: Floats, columns: list[AnyArray], n_levels: list[int]
+    ) -> tuple[Floats, Callable[[Floats], Floats]]:
+        """Return η, and what turns it into the probability of the most likely class."""
+        first, certain = self._first(steps.class_scores(p.shape[1]))
+        found = evaluate((*steps.items(first), certain), p, columns, n_levels)
+        logs = found[:, :-1]
+        eta = np.zeros(len(p))
+        if self.full is not None:
+            eta = self.full.predictor(found[:, -1], columns)[0]
+
+        def top(eta: Floats) -> Floats:
+            power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))
+            return np.asarray(softmax(logs * power[:, None]).max(axis=1))
+
+        return eta, top
+
+    def interval(
+        self, p: Floats, columns: list[AnyArray], n_levels: list[int], reach: float
+    ) -> tuple[Floats, Floats]:
+        """Return the ends of intervals that are so many standard errors from the log-odds.
+
+        Few data cannot rule out what the prediction leaves out.
+        """
+        scores, k = steps.class_scores(p.shape[1]), p.shape[1]
+        first, certain = self._first(scores)
+        second = self._second(first, certain)
+        outputs = (*self.steps(scores), *steps.items(first), *steps.items(second), certain)
+        found = evaluate(outputs, p, columns, n_levels)
+        answer, logs, powered, z = np.split(found, [k, 2 * k, 3 * k], axis=1)
+        variance = np.full(logs.shape, self.power_error**2) * logs**2
+        if self.full is not None:
+            eta, spread = self.full.predictor(z[:, 0], columns)
+            power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
+            # The log-odds of class k move by t (l_k − Σ q l over the others) with ln t.
+            q = softmax(power * logs)
+            rest = (q * logs).sum(axis=1, keepdims=True) - q * logs
+            slope = power * (logs - rest / np.maximum(1.0 - q, 1e-12))
+            left = (1.0 - self.full_share) * (1.0 - self.tree_share)
+            variance += slope**2 * (PENALTY_DOUBT * spread + left * eta**2)[:, None]
+        if self.map is not None:
+            apart = _log_odds(self.map.logits(powered)) - _log_odds(powered)
+            variance += PENALTY_DOUBT * self.map.variance(powered)
+            variance += (1.0 - self.map_share) * apart**2
+        error = reach * np.sqrt(variance)
+        with np.errstate(divide="ignore"):
+            middle = logit(answer)
+        return expit(middle - error), expit(middle + error)
 
 
 @dataclass(frozen=True, eq=False)
-class ClassesRecord:
-    """What `describe` and `effects` tell of a fit; see `two_classes.Record`."""
+class Powered:
+    """The power along variables, judged on held-out rows; `eta` is ℓ₂."""
 
-    fitted: Fitted | None
-    score: Share
-    classes: Share
-    variables: Share
-    trees: Share
-    moved: float = 0.0
-    found: Found | None = None
-    fallen: bool = False
-    neighbours: bool = False
+    fitted: Fitted
+    X: Floats
+    loss: PowerLoss
+    variables: Stage
+    eta: Floats
+
+    @classmethod
+    def of(
+        cls,
+        design: Design,
+        certain: Floats,
+        columns: list[AnyArray],
+        loss: PowerLoss,
+        judge: Judge,
+        later: float,
+    ) -> Powered:
+        """Fit and judge the power."""
+        design = screened(design, columns, *loss.slopes(np.zeros(len(loss.y))))[0]
+        X = design.matrix(certain, columns)
+        fitted = fit_design(design, X, loss, np.zeros(1 + bool(design.score.block("slope").stop)))
+        eta = held_out(X, loss, design.groups(), fitted.fit, judge.folds.splits())
+        after = loss.logs * np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
+        stage = judge.share("variables", loss.logs, after, later)
+        return cls(fitted, X, loss, stage, loss.logs + stage.share * (after - loss.logs))
+
+    @property
+    def applied(self) -> float:
+        """How much of it is applied."""
+        return self.variables.share
+
+    def slopes(self) -> tuple[Floats, Floats]:
+        """Return slopes and working weights of rows."""
+        return self.loss.slopes(self.X @ self.fitted.fit.beta)
+
+    def tables(self) -> Tables:
+        """Return η."""
+        M = weighted_gram(self.X, self.slopes()[1])
+        return self.fitted.tables(self.fitted.design.offset, M)
 
 
-def _along(
-    y: Ints, mass: Floats, before: Floats, after: Floats
-) -> Callable[[float], tuple[Floats, Floats, Floats]]:
-    """Return losses, slopes and curvatures of rows on the way between two logits."""
-    move, rows = after - before, np.arange(len(y))
-
-    def along(w: float) -> tuple[Floats, Floats, Floats]:
-        logits = before + w * move
-        logits = logits - logits.max(axis=1, keepdims=True)
-        q = np.exp(logits)
-        sums = q.sum(axis=1)
-        q /= sums[:, None]
-        mean = (q * move).sum(axis=1)
-        curvature = (q * move**2).sum(axis=1) - mean**2
-        return (
-            mass * (np.log(sums) - logits[rows, y]),
-            mass * (move[rows, y] - mean),
-            mass * curvature,
-        )
-
-    return along
-
-
-def fit_many_classes(
-    given: Given, *, trees: bool, plain: bool
-) -> tuple[ClassesModel, ClassesRecord]:
+def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[ClassesModel, Record]:
     """Fit the model; see `fit_two_classes`. With `plain` the order of classes is kept."""
-    p, y, mass = given.p, given.y, given.mass
-    columns, n_levels, search = given.columns, given.n_levels, given.search
-    n, k = float(mass.sum()), p.shape[1]
-    floor = max(BELOW_LEAST * min(float(p[p > 0].min()), 1.0 / n), TINY)
-    logs = log_rows(p, floor)
-    key = dependence.hashed([*np.round(logs.T, dependence.SCORE_DECIMALS), *columns])
-    folds = dependence.make_folds(key, y, mass, given.groups, given.time)
-    picked = dependence.sample(key, MOST_ROWS)
-    whole, every, every_mass = logs, y, mass
-    if len(picked) < len(y):
-        logs, y, mass, folds = logs[picked], y[picked], mass[picked], folds.take(picked)
-        columns, key = [each[picked] for each in columns], key[picked]
-    splits = [] if folds.too_few(n) else folds.splits()
-    power, power_error = _power_of(whole, every, every_mass)
-    by_score = by_class = variables = grown = NOTHING
-    first = logs
-    if splits:
-        powered = power * logs
-        for train, out in splits:
-            powered[out] = _power_of(logs[train], y[train], mass[train])[0] * logs[out]
-        by_score = _share(folds, y, mass, logs, powered, SCORE_RAMP, doubt=BEYOND_DOUBT)
-        first = logs + by_score.value * (powered - logs)
-    power = 1.0 + by_score.value * (power - 1.0)
-    first = _normalized(first)
-    sure = certainty(first)
-    ends = (float(sure.min()) - 1e-6, float(sure.max()) + 1e-6)
-    enough = bool(splits) and columns and n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns)
-    fitted, full, second = None, None, first
-    found, fallen, neighbours = None, False, False
-    if enough:
-        design = Design.of(sure, columns, n_levels, mass, ends, varying=False)
-        stage = _Power(design, first, sure, y, mass, columns)
-        fitted, variables, second = stage.judged(folds, by_score.value)
-        if search is not None and fitted is not None:
-            found, neighbours = stage.search(fitted, search, picked, key, every)
-        if found is not None:
-            before = variables.value
-            units = found.blocking.numbers()
-            folds = Folds(dependence.fold_of_groups(units), units).take(picked)
-            splits = folds.splits()
-            fitted, variables, second = stage.judged(folds, by_score.value)
-            fallen = before - variables.value >= 0.1
-    if fitted is not None:
-        X = fitted.design.matrix(sure, columns)
-        weight = PowerLoss(first, y, mass).slopes(X @ fitted.fit.beta)[1]
-        full = fitted.tables(np.zeros(len(fitted.design.score.table)), X, weight)
-    class_map, third = None, second
-    if splits and not plain and k <= MOST_CLASSES:
-        class_map, by_class, third = _judged_map(second, y, mass, folds)
-    forest, moved = None, 0.0
-    if trees and not plain and splits and n >= TREE_ROWS and k <= MOST_CLASSES:
-        forest, grown, moved = _fit_trees(third, y, mass, columns, n_levels, folds)
-    applied = any(each.value for each in (by_score, variables, by_class, grown))
+    n, k = float(given.mass.sum()), given.p.shape[1]
+    floor = max(BELOW_LEAST * min(float(given.p[given.p > 0].min()), 1.0 / n), TINY)
+    whole = log_rows(given.p, floor)
+    key = given.key(whole.T, given.columns)
+    folds = make_folds(key, given.y, given.mass, given.groups, given.time)
+    picked = sample(key, MOST_ROWS)
+    logs, y, mass = whole[picked], given.y[picked], given.mass[picked]
+    columns = [each[picked] for each in given.columns]
+    power, power_error = _power_of(whole, given.y, given.mass)
+    judge = Judge(y, mass, folds.take(picked))
+    powered = power * logs
+    for train, out in judge.folds.splits():
+        powered[out] = _power_of(logs[train], y[train], mass[train])[0] * logs[out]
+    by_score = judge.share("score", logs, powered)
+    first = _normalized(logs + by_score.share * (powered - logs))
+    power = 1.0 + by_score.share * (power - 1.0)
+    certain = certainty(first)
+    ends = (float(certain.min()) - 1e-6, float(certain.max()) + 1e-6)
+    design = Design.of(certain, columns, given.n_levels, mass, ends)
+    design = replace(design, offset=0.0 * design.offset)
+    full, variables, second, record = None, NOTHING, first, Record()
+    enough = n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns) and judge.folds.splits()
+    if enough and design.variables:
+        loss, later = PowerLoss(first, y, mass), CALIBRATED_SCORES * (1.0 - by_score.share)
+
+        def judged(folds: Folds) -> Powered:
+            own = Judge(y, mass, folds.take(picked))
+            return within_units(
+                own,
+                design,
+                columns,
+                lambda some: Powered.of(some, certain, columns, loss, own, later),
+            )
+
+        found, folds, record = judged_with_search(judged, given, folds, key, picked)
+        judge = Judge(y, mass, folds.take(picked))
+        full, variables, second = found.tables(), found.variables, found.eta
+        record = replace(record, fits=((found.fitted, full, variables.share),))
+    class_map, by_class, third = None, Stage("classes"), second
+    if judge.folds.splits() and not plain and k <= MOST_CLASSES:
+        class_map, by_class, third = _judged_map(second, judge)
+    forest, grown = None, NOTHING
+    if trees and not plain and k <= MOST_CLASSES:
+        start = np.ascontiguousarray(third.T)
+        cut = TreeRows.of(list(start), columns, given.n_levels, y, mass, start)
+        forest, grown, _ = fit_trees(cut, start, third, start, judge)
+    stages = (by_score, by_class, *([variables] if full else []), *([grown] if forest else []))
+    applied = any(each.share for each in stages) or bool((given.p == 0).any())
     model = ClassesModel(
-        floor, power, full if variables.value else None, variables.value, class_map,
-        by_class.value, ends, forest, grown.value, applied, bool((p == 0).any()), full, power_error,
-    )  # fmt: skip
-    record = ClassesRecord(
-        fitted, by_score, by_class, variables, grown, moved, found, fallen, neighbours
+        floor,
+        power,
+        power_error,
+        ends,
+        full,
+        variables.share,
+        class_map,
+        by_class.share,
+        forest,
+        grown.share,
+        applied,
     )
-    return model, record
+    return model, replace(record, stages=stages)
 
 
-def _judged_map(
-    logs: Floats, y: Ints, mass: Floats, folds: Folds
-) -> tuple[ClassMap, Share, Floats]:
+def _judged_map(logs: Floats, judge: Judge) -> tuple[ClassMap, Stage, Floats]:
     """Return ℓ_A, how much of it held-out rows support, and ℓ₃ of held-out rows."""
+    y, mass, judged = judge.y, judge.mass, judge.judged()
     class_map = fit_class_map(logs, y, mass)
-    mapped, judged = class_map.logits(logs), folds.judged()
-    for train, out in folds.splits():
+    mapped = class_map.logits(logs)
+    for train, out in judge.folds.splits():
         mapped[out] = fit_class_map(logs[train], y[train], mass[train]).logits(logs[out])
     # Few rows for many coefficients make mapped probabilities too sure.
     last, _ = _power_of(mapped[judged], y[judged], mass[judged])
     mapped *= last
-    share = _share(folds, y, mass, logs, mapped, VARIABLES_RAMP)
-    return replace(class_map, last=last), share, _normalized(logs + share.value * (mapped - logs))
-
-
-def _share(
-    folds: Folds, y: Ints, mass: Floats, before: Floats, after: Floats,
-    ramp: tuple[float, float], later: float = 0.0, doubt: tuple[float, float] | None = None,
-) -> Share:  # fmt: skip
-    judged = folds.judged()
-    units = None if folds.units is None else folds.units[judged]
-    along = _along(y[judged], mass[judged], before[judged], after[judged])
-    return share_of(along, mass[judged], ramp, units, later, doubt)
-
-
-@dataclass(frozen=True, eq=False)
-class _Power:
-    """The stage of the power along variables."""
-
-    design: Design
-    first: Floats
-    sure: Floats
-    y: Ints
-    mass: Floats
-    columns: list[AnyArray]
-
-    def judged(self, folds: Folds, score: float) -> tuple[Fitted | None, Share, Floats]:
-        """Return the fit, how much of it held-out rows support, and ℓ₂ of held-out rows."""
-        found = self._judged(self.design, folds, score)
-        if folds.units is None or not found[1].value:
-            return found
-        constant_ones = {
-            each.variable
-            for each in self.design.variables
-            if dependence.constant_within([self.columns[each.variable]], folds.units)
-        }
-        if not constant_ones:
-            return found
-        other = self._judged(self.design.without(constant_ones), folds, score)
-        saved = _share(folds, self.y, self.mass, other[2], found[2], (0, 1))
-        clear = saved.gain > dependence.CLEAR_GAIN * saved.error and saved.value > 0
-        return found if clear else other
-
-    def _judged(
-        self, design: Design, folds: Folds, score: float
-    ) -> tuple[Fitted | None, Share, Floats]:
-        loss = PowerLoss(self.first, self.y, self.mass)
-        zero = np.zeros(len(self.y))
-        design, _ = screened(design, self.columns, *loss.slopes(zero))
-        if not design.variables:
-            return None, NOTHING, self.first
-        X = design.matrix(self.sure, self.columns)
-        fitted = fit_design(design, X, loss, (0.0, 0.0))
-        eta = held_out(X, loss, design.groups(), fitted.fit, folds.splits())
-        power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))
-        after = self.first * power[:, None]
-        later = CALIBRATED_SCORES * (1.0 - score)
-        share = _share(folds, self.y, self.mass, self.first, after, VARIABLES_RAMP, later)
-        return fitted, share, self.first + share.value * (after - self.first)
-
-    def search(
-        self, fitted: Fitted, search: Search, picked: Ints, key: AnyArray, y: Ints
-    ) -> tuple[Found | None, bool]:
-        """Return blocks whose rows are correlated, and whether neighbouring rows are."""
-        X = fitted.design.matrix(self.sure, self.columns)
-        loss = PowerLoss(self.first, self.y, self.mass)
-        slopes = loss.slopes(X @ fitted.fit.beta)
-        return dependence.searched(search, *slopes, self.mass, key, picked, y)
-
-
-def _fit_trees(
-    base: Floats, y: Ints, mass: Floats, columns: list[AnyArray], n_levels: list[int], folds: Folds
-) -> tuple[Trees | None, Share, float]:
-    """Return trees that start at ℓ₃, how much of them is applied, and what they move."""
-    hot = np.zeros((base.shape[1], len(y)))
-    hot[y, np.arange(len(y))] = 1.0
-
-    def slopes(eta: Floats, at: Ints) -> tuple[Floats, Floats]:
-        q = softmax(eta.T).T
-        return q - hot[:, at], q * (1.0 - q)
-
-    def losses(eta: Floats, at: Ints) -> Floats:
-        q = softmax(eta.T)
-        return -mass[at] * np.log(np.maximum(q[np.arange(len(at)), y[at]], TINY))
-
-    residual = hot - np.exp(base.T)
-    rows = boosting_of(list(base.T), columns, n_levels, mass, residual, slopes, losses)
-    if rows is None:
-        return None, NOTHING, 0.0
-    rows = with_depth(rows, TREE_DEPTH)
-    splits = folds.splits()
-    n_trees, eta = rows.held_out(np.ascontiguousarray(base.T), splits)
-    if not n_trees:
-        return None, NOTHING, 0.0
-    share = _share(folds, y, mass, base, eta.T, TREES_RAMP)
-    if not share.value:
-        return None, NOTHING, 0.0
-    fitted = float(np.mean([mass[train].sum() for train, _ in splits]))
-    number = int(np.ceil(n_trees * float(mass.sum()) / fitted))
-    after = softmax(base + share.value * (eta.T - base))
-    moved = float(mass @ np.abs(after - softmax(base)).sum(axis=1) / mass.sum()) / 2
-    return rows.grown(np.ascontiguousarray(base.T), number), share, moved
+    stage = judge.share("classes", logs, mapped)
+    third = _normalized(logs + stage.share * (mapped - logs))
+    return replace(class_map, last=last), stage, third

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,23 +55,6 @@ SINGLE_PRECISION_ROWS, LEAST_WEIGHT = 1_000, 1e-9
 SECOND_STEP_ROWS = 5_000
 #: The largest |ln t| of a power t of probabilities.
 LARGEST_LOG_POWER = 5.0
-
-
-class Loss(Protocol):
-    """Minus the log-likelihood of rows, as a function of their linear predictors."""
-
-    @property
-    def weight(self) -> Floats:
-        """The number of rows that each row stands for."""
-
-    def rows(self, eta: Floats) -> Floats:
-        """Return the weighted loss of each row."""
-
-    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return minus the first and the expected second derivative for each row."""
-
-    def take(self, rows: AnyArray | slice) -> Loss:
-        """Return the loss of some of the rows."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,6 +119,9 @@ class PowerLoss:
         return PowerLoss(self.logs[rows], self.y[rows], self.weight[rows])
 
 
+Loss = LogisticLoss | PowerLoss
+
+
 @dataclass(frozen=True, eq=False)
 class Fit:
     """A fit.
@@ -144,8 +130,8 @@ class Fit:
     ----------
     beta, ridge : ndarray of shape (p,)
         Coefficients, and the penalty of each.
-    penalties, edf : ndarray of shape (G,)
-        λ and the effective degrees of freedom of each block.
+    penalties : ndarray of shape (G,)
+        λ of each block.
     covariance : ndarray of shape (p, p)
         V, the posterior covariance.
     """
@@ -153,15 +139,18 @@ class Fit:
     beta: Floats
     ridge: Floats
     penalties: Floats
-    edf: Floats
     covariance: Floats
+
+    @property
+    def leverage(self) -> Floats:
+        """The effective degrees of freedom of each coefficient."""
+        return np.asarray(1.0 - self.ridge * np.diag(self.covariance))
 
 
 def fit_blocks(
     X: Floats,
     loss: Loss,
     groups: Ints,
-    *,
     start: Floats | None = None,
     penalties: Floats | None = None,
     max_steps: int = MAX_STEPS,
@@ -187,7 +176,7 @@ def fit_blocks(
     >>> X = np.column_stack([np.ones(500), rng.normal(size=(500, 2))])
     >>> y = (rng.random(500) < expit(X[:, 1])).astype(float)
     >>> fit = fit_blocks(X, LogisticLoss(y, np.ones(500)), np.array([-1, 0, 1]))
-    >>> bool(fit.edf[0] > 0.9 > 0.5 > fit.edf[1])
+    >>> bool(fit.leverage[1] > 0.9 > 0.5 > fit.leverage[2])
     True
     """
     size = _sizes(groups)
@@ -197,7 +186,7 @@ def fit_blocks(
     H = np.zeros((len(beta), len(beta)))
     for step in range(1, max_steps + 1):
         residual, weight = loss.slopes(eta)
-        H = _gram(short, weight)
+        H = weighted_gram(short, weight)
         before = lam
         rounds = ROUNDS if warm or step > 1 else 1
         lam, goal = _learn_penalties(H, H @ beta + X.T @ residual, groups, size, lam, rounds)
@@ -212,15 +201,15 @@ def fit_blocks(
             and change < PENALTY_TOLERANCE
         ):
             break
-    weight = loss.slopes(eta)[1]
-    return _finished(beta, lam, groups, size, H, _with_certain(H, short, weight, loss.weight))
+    raised = _with_certain(H, short, loss.slopes(eta)[1], loss.weight)
+    return _finished(beta, lam, groups, raised)
 
 
 def _with_certain(H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass: Floats) -> Floats:
     """Return XᵀWX with at least `CERTAIN_WEIGHT` on every row."""
     extra = CERTAIN_WEIGHT * mass - weight
     some = np.flatnonzero(extra > 0)
-    return H + _gram(X[some], extra[some]) if len(some) else H
+    return H + weighted_gram(X[some], extra[some]) if len(some) else H
 
 
 def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) -> Fit:
@@ -233,7 +222,7 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     for X, loss in chunks:
         residual, weight = loss.slopes(X @ fit.beta)
         short = _short(X)
-        part = _gram(short, weight)
+        part = weighted_gram(short, weight)
         H += part
         raised += _with_certain(part, short, weight, loss.weight)
         right += X.T @ residual
@@ -248,7 +237,7 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     share, most = 1.0, penalized(fit.beta) * 1.01
     while share > 1e-3 and not penalized(fit.beta + share * move) <= most:
         share /= 2.0
-    return _finished(fit.beta + share * move, fit.penalties, groups, _sizes(groups), H, raised)
+    return _finished(fit.beta + share * move, fit.penalties, groups, raised)
 
 
 def held_out(
@@ -261,26 +250,21 @@ def held_out(
     """
     size, eta, short = _sizes(groups), X @ fit.beta, _short(X)
     residual, weight = loss.slopes(eta)
-    H = _gram(short, weight)
-    right = H @ fit.beta + X.T @ residual
+    H = weighted_gram(short, weight)
     found = eta.copy()
     for train, out in splits:
-        rest = np.flatnonzero(~train)
-        if len(rest) <= len(X) // 2:
-            part = _gram(short[rest], weight[rest])
-            A = H - part
-            b = right - part @ fit.beta - X[rest].T @ residual[rest]
+        if np.count_nonzero(train) >= len(X) / 2:
+            A = H - weighted_gram(short[~train], weight[~train])
         else:
-            A = _gram(short[train], weight[train])
-            b = A @ fit.beta + X[train].T @ residual[train]
+            A = weighted_gram(short[train], weight[train])
+        b = A @ fit.beta + X[train].T @ residual[train]
         lam, goal = _learn_penalties(A, b, groups, size, fit.penalties, HELD_OUT_ROUNDS)
         own = loss.take(train)
         shift = X[train] @ (goal - fit.beta)
         share = _descent(own, eta[train], shift, _ridge(lam, groups), fit.beta, goal)
         beta = fit.beta + share * (goal - fit.beta)
         if float(loss.weight.sum()) <= SECOND_STEP_ROWS:
-            again = fit_blocks(X[train], own, groups, start=beta, penalties=lam, max_steps=1)
-            beta = again.beta
+            beta = fit_blocks(X[train], own, groups, beta, lam, max_steps=1).beta
         found[out] = X[out] @ beta
     return found
 
@@ -290,16 +274,11 @@ def _sizes(groups: Ints) -> Floats:
     return np.bincount(groups[groups >= 0], minlength=n_groups).astype(np.float64)
 
 
-def _finished(
-    beta: Floats, lam: Floats, groups: Ints, size: Floats, H: Floats, raised: Floats
-) -> Fit:
-    """Return the fit; `raised` is the curvature that its covariance is made of."""
-    ridge, inside = _ridge(lam, groups), groups >= 0
+def _finished(beta: Floats, lam: Floats, groups: Ints, H: Floats) -> Fit:
+    """Return the fit, whose covariance is the inverse of a curvature and the penalties."""
+    ridge = _ridge(lam, groups)
     root = _inverse_root(H, ridge)
-    spread = np.einsum("ij,ij->j", root, root)
-    traces = np.bincount(groups[inside], spread[inside], minlength=len(lam))
-    root = root if raised is H else _inverse_root(raised, ridge)
-    return Fit(beta, ridge, lam, size - lam * traces, root.T @ root)
+    return Fit(beta, ridge, lam, root.T @ root)
 
 
 def _ridge(lam: Floats, groups: Ints) -> Floats:
@@ -349,7 +328,7 @@ def _short(X: Floats) -> NDArray[np.floating[Any]]:
     return X.astype(np.float32) if len(X) >= SINGLE_PRECISION_ROWS else X
 
 
-def _gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
+def weighted_gram(X: NDArray[np.floating[Any]], weight: Floats) -> Floats:
     """Return XᵀWX, as an array times itself, which costs numpy half the work."""
     scaled = X * np.sqrt(weight).astype(X.dtype)[:, None]
     return np.asarray(scaled.T @ scaled, dtype=np.float64)

@@ -6,43 +6,47 @@ gradients in cells. A node splits at the cell that lowers the loss most, to seco
 .. math:: \frac{G_l^2}{H_l + \lambda} + \frac{G_r^2}{H_r + \lambda} - \frac{G^2}{H + \lambda}.
 
 G and H are rounded to whole numbers and packed into one double-precision number for each row, H in
-the upper bits. Sums of whole numbers are exact: they do not depend on the order of rows, and a
-weight of 2 equals two rows. Trees of all folds (and classes) grow at the same time, as nodes of one
-large tree, so that few rows take few calls.
+the upper bits. Sums of whole numbers are exact: a weight of 2 equals two rows. Trees of all folds
+(and classes) grow at the same time, as nodes of one large tree, so that few rows take few calls;
+rows that are held out from a fold have no weight in it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.steps import Forest, Step
 from varcal.calibrators.variable.columns import distinct
+from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
 # Tuned constants, chosen on worlds with jumps, a checkerboard, three-way spikes, and two tables.
 
-#: Cells of a variable at most, for few rows and for many.
-FEW_CELLS, MOST_CELLS, MANY_ROWS = 32, 64, 10_000.0
+#: Cells of a variable at most.
+MOST_CELLS = 64
 #: Rows of a level with a cell of its own.
 LEVEL_ROWS = 20.0
 #: λ, and the least H of a leaf.
 LEAF_PENALTY, LEAF_LEAST = 10.0, 1.0
-#: Rows for each leaf of the deepest trees, and their depth.
-LEAF_ROWS, LEAST_DEPTH, MOST_DEPTH = 150.0, 2, 7
-#: What each tree adds is multiplied by this: with few and with many rows.
-RATE_OF_FEW, RATE, FEW_ROWS = 0.1, 0.2, 5_000.0
+#: Rows for each leaf of the deepest trees.
+LEAF_ROWS = 150.0
+#: What each tree adds is multiplied by this.
+RATE = 0.1
+
+#: Depths of trees.
+LEAST_DEPTH, MOST_DEPTH = 3, 7
 #: Trees at most, and how many without a smaller held-out loss end the search.
 MOST_TREES, PATIENCE = 120, 8
-#: The shrinkage of a category's residuals when its cells are put in order.
-ORDER_PENALTY = 10.0
-#: Variables at most: those whose cells leave the largest residuals.
+#: Variables at most, those whose cells leave the largest residuals.
 MOST_VARIABLES = 40
-
+#: Rows from which trees, and surfaces of pairs, are tried.
+LEAST_ROWS = 200.0
 #: Bits of a double-precision number that hold whole numbers, and the largest total weight of rows.
 _BITS, _LARGEST = 53, 20
 
@@ -73,17 +77,33 @@ class Cells:
         found[np.isnan(values)] = 0
         return found.astype(np.uint8)
 
+    def step(self, place: Ints, scores: Sequence[Step]) -> Step:
+        """Return the step to the position of a value's cell, given that of each cell."""
+        order, cuts = place.astype(np.float64), self.cuts
+        if len(self.of_level):
+            return steps.take(steps.code(self.variable), order[self.of_level]).named("tree_cell")
+        # Beyond the cuts a value only has to be finite.
+        room = 1.0 + float(np.abs(cuts).max())
+        x = scores[-1 - self.variable] if self.variable < 0 else steps.number(self.variable)
+        inside = steps.clipped(x, float(cuts[0]) - room, float(cuts[-1]) + room)
+        ordered = order[1 : len(cuts) + 2]
+        if self.variable < 0:
+            return steps.take(steps.find(inside, cuts), ordered).named("tree_cell")
+        inside = steps.where(steps.missing(x), float(cuts[0]), inside)
+        at = steps.where(steps.missing(x), len(cuts) + 1, steps.find(inside, cuts))
+        return steps.take(at, np.append(ordered, order[0])).named("tree_cell")
 
-def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats, most: int) -> Cells | None:
+
+def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> Cells | None:
     """Return the cells of a variable; None where nothing varies.
 
-    >>> cells_of(0, np.array([1.0, 2.0, 4.0, np.nan]), 0, np.ones(4), 32).cuts
+    >>> cells_of(0, np.array([1.0, 2.0, 4.0, np.nan]), 0, np.ones(4)).cuts
     array([1.5, 3. ])
     """
     if n_levels:
         held = values >= 0
         counts = np.bincount(values[held], weight[held], minlength=n_levels).astype(np.float64)
-        largest = np.argsort(-counts, kind="stable")[: most - 2]
+        largest = np.argsort(-counts, kind="stable")[: MOST_CELLS - 2]
         own = np.sort(largest[counts[largest] >= LEVEL_ROWS])
         if not len(own) or np.count_nonzero(counts) + (not held.all()) < 2:
             return None
@@ -92,18 +112,16 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats, most: int)
         cell[-1] = 0
         return Cells(k, np.empty(0), cell)
     known = ~np.isnan(values)
-    if not known.any():
-        return None
     found, counts = distinct(values[known], weight[known])
     if len(found) < 2:
         return None
-    if len(found) < most:
-        # Halved first: the sum of two values may overflow.
-        return Cells(k, found[:-1] / 2 + found[1:] / 2, np.empty(0, dtype=np.intp))
-    reached = np.cumsum(counts)
-    at = np.searchsorted(reached, np.arange(1, most - 1) / (most - 1) * reached[-1] * (1 - 1e-12))
+    last = np.arange(len(found) - 1)
+    if len(found) >= MOST_CELLS:
+        reached, parts = np.cumsum(counts), MOST_CELLS - 1
+        at = np.searchsorted(reached, np.arange(1, parts) / parts * reached[-1] * (1 - 1e-12))
+        last = np.unique(at[at < len(found) - 1])
     # Midway between values: at a value, the rounding of a logarithm would decide on the cell.
-    last = np.unique(at[at < len(found) - 1])
+    # Halved first: the sum of two values may overflow.
     return Cells(k, found[last] / 2 + found[last + 1] / 2, np.empty(0, dtype=np.intp))
 
 
@@ -152,39 +170,15 @@ class Trees:
         for place, variable, cut, value in zip(
             self.place, self.variable, self.cut, self.value, strict=True
         ):
-            numbers = [
-                _position_step(cells, order, scores)
-                for cells, order in zip(self.cells, place, strict=True)
-            ]
+            pairs = zip(self.cells, place, strict=True)
+            numbers = [cells.step(order, scores) for cells, order in pairs]
             forest = Forest(variable, cut.astype(np.float64), value)
             found.append(steps.trees(numbers, forest).named("trees"))
         return tuple(found)
 
 
-def _position_step(cells: Cells, place: Ints, scores: Sequence[Step]) -> Step:
-    """Return the step to the position of a variable's cell."""
-    order = place.astype(np.float64)
-    if len(cells.of_level):
-        return steps.take(steps.code(cells.variable), order[cells.of_level]).named("tree_cell")
-    cuts = cells.cuts
-    # Beyond the cuts a value only has to be finite.
-    room = 1.0 + float(np.abs(cuts).max())
-    x = scores[-1 - cells.variable] if cells.variable < 0 else steps.number(cells.variable)
-    inside = steps.clipped(x, float(cuts[0]) - room, float(cuts[-1]) + room)
-    ordered = order[1 : len(cuts) + 2]
-    if cells.variable < 0:
-        return steps.take(steps.find(inside, cuts), ordered).named("tree_cell")
-    inside = steps.where(steps.missing(x), float(cuts[0]), inside)
-    at = steps.where(steps.missing(x), len(cuts) + 1, steps.find(inside, cuts))
-    return steps.take(at, np.append(ordered, order[0])).named("tree_cell")
-
-
-#: Turns predictors of rows (outputs × rows) into gradients and curvatures of the same shape.
-Slopes = Callable[[Floats, Ints], tuple[Floats, Floats]]
-
-
 @dataclass(frozen=True, eq=False)
-class Boosting:
+class TreeRows:
     """The rows from which trees are learned.
 
     Attributes
@@ -193,179 +187,177 @@ class Boosting:
         The cells of the score and of variables.
     codes : ndarray of shape (d, n)
         The cell of each row.
+    y : ndarray of int, shape (n,)
+        Outcomes.
     mass : ndarray of shape (n,)
         The number of rows that each row stands for.
-    slopes : callable
-        Returns gradients and curvatures of the loss of rows, by their predictors and positions.
-    losses : callable
-        Returns the weighted losses of rows, by their predictors and positions.
-    depth : int
-        Levels of each tree.
-    rate : float
-        What a tree adds is multiplied by this.
     """
 
     cells: tuple[Cells, ...]
     codes: NDArray[np.uint8]
+    y: Ints
     mass: Floats
-    slopes: Slopes
-    losses: Callable[[Floats, Ints], Floats]
-    depth: int
-    rate: float
 
-    @property
-    def n_cells(self) -> int:
-        """The number of cells of a variable at most."""
-        return max(
-            int(each.of_level.max()) + 1 if len(each.of_level) else len(each.cuts) + 2
-            for each in self.cells
-        )
+    @classmethod
+    def of(
+        cls,
+        scores: Sequence[Floats],
+        columns: list[AnyArray],
+        n_levels: list[int],
+        y: Ints,
+        mass: Floats,
+        base: Floats,
+    ) -> TreeRows | None:
+        """Cut variables; of many, those with the largest residuals of `base` in their cells."""
+        values = {-1 - k: each for k, each in enumerate(scores)} | dict(enumerate(columns))
+        sizes = {k: n_levels[k] if k >= 0 else 0 for k in values}
+        found = [cells_of(k, each, sizes[k], mass) for k, each in values.items()]
+        kept = [each for each in found if each is not None]
+        if not any(each.variable >= 0 for each in kept) and len(scores) == 1:
+            return None
+        codes = {each.variable: each.codes(values[each.variable]) for each in kept}
+        if len(kept) > MOST_VARIABLES:
+            residual = mass * _slopes(base, y)[0]
 
-    def held_out(self, base: Floats, splits: list[tuple[Bools, Bools]]) -> tuple[int, Floats]:
+            def gain(cells: Cells) -> float:
+                own = codes[cells.variable]
+                size = np.bincount(own, mass) + LEAF_PENALTY
+                return sum(float((np.bincount(own, each) ** 2 / size).sum()) for each in residual)
+
+            ranked = sorted(kept, key=lambda each: (each.variable >= 0, -gain(each), each.variable))
+            kept = sorted(ranked[:MOST_VARIABLES], key=lambda each: each.variable)
+        return cls(tuple(kept), np.array([codes[each.variable] for each in kept]), y, mass)
+
+    def held_out(
+        self, base: Floats, splits: list[tuple[Bools, Bools]], depth: int
+    ) -> tuple[int, Floats]:
         """Return the number of trees with the least held-out loss, and the predictor by them.
 
         Rows that are never held out keep `base`, of shape (outputs, n).
         """
-        train = [np.flatnonzero(fit) for fit, _ in splits]
-        held = [np.flatnonzero(out) for _, out in splits]
-        machine = _Machine(self, base, train)
-        where_to = _Traversal(machine, held)
-        rows = np.concatenate(held)
-        eta = base.copy()
-        best, least, best_eta = 0, float(self.losses(eta[:, rows], rows).sum()), eta
+        held = np.array([out for _, out in splits])
+        growing = _Growing(self, base, np.array([fit * self.mass for fit, _ in splits]), depth)
+        rows, fold = np.flatnonzero(held.any(axis=0)), held.argmax(axis=0)
+        best, least, found = 0, self._loss(base[:, rows], rows), base
         for n in range(1, MOST_TREES + 1):
-            tree = machine.step()
-            eta = eta.copy()
-            eta[:, rows] += where_to.added(tree)
-            loss = float(self.losses(eta[:, rows], rows).sum())
+            growing.step()
+            eta = base.copy()
+            eta[:, rows] = growing.eta[fold[rows], :, rows].T
+            loss = self._loss(eta[:, rows], rows)
             if loss < least:
-                best, least, best_eta = n, loss, eta
+                best, least, found = n, loss, eta
             elif n >= best + PATIENCE:
                 break
-        return best, best_eta
+        return best, found
 
-    def grown(self, base: Floats, n_trees: int) -> Trees:
+    def _loss(self, eta: Floats, at: Ints) -> float:
+        logits = np.vstack([np.zeros(len(at)), eta]) if len(eta) == 1 else eta
+        own = logits[self.y[at], np.arange(len(at))]
+        return float(self.mass[at] @ (np.logaddexp.reduce(logits, axis=0) - own))
+
+    def grown(self, base: Floats, n_trees: int, depth: int) -> Trees:
         """Return trees of all rows."""
-        machine = _Machine(self, base, [np.arange(base.shape[1])])
-        found = [machine.step() for _ in range(n_trees)]
+        growing = _Growing(self, base, self.mass[None], depth)
+        found = [growing.step() for _ in range(n_trees)]
         variable, cut, value, gain = (np.stack(each, axis=1) for each in zip(*found, strict=True))
         gains = np.bincount(variable.ravel(), gain.ravel(), minlength=len(self.cells))
         used = np.asarray(gains / max(float(gains.sum()), 1e-300), dtype=np.float64)
-        return Trees(self.cells, machine.place, variable, cut, value, used)
+        return Trees(self.cells, growing.place, variable, cut, value, used)
 
 
-class _Machine:
-    """Trees of several folds and outputs that grow at the same time."""
+def _slopes(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
+    """Return gradients and curvatures of the loss by predictors of shape (…, outputs, n)."""
+    if eta.shape[-2] == 1:
+        q = expit(eta)
+        return q - y, q * (1.0 - q)
+    q = np.exp(eta - eta.max(axis=-2, keepdims=True))
+    q /= q.sum(axis=-2, keepdims=True)
+    return q - (np.arange(eta.shape[-2])[:, None] == y), q * (1.0 - q)
 
-    def __init__(self, rows: Boosting, base: Floats, train: list[Ints]) -> None:
-        self.rows, outputs = rows, len(base)
-        self.parts = train
-        # One entry for each row of each fold and output; machines are ordered by fold, output.
-        self.entry = np.concatenate([each for part in train for each in [part] * outputs])
-        sizes = np.repeat([len(part) for part in train], outputs)
-        self.machine = np.repeat(np.arange(len(sizes)), sizes)
-        self.eta = [base[:, part].copy() for part in train]
-        self.place = self._places()
-        self.codes = np.empty((len(rows.codes), len(self.entry)), dtype=np.uint8)
-        for k, each in enumerate(rows.codes):
-            self.codes[k] = self.place[self.machine, k, each[self.entry]]
-        self.mass = rows.mass[self.entry]
+
+class _Growing:
+    """Trees of several folds and outputs that grow at the same time.
+
+    `mass` of shape (folds, n) is 0 where rows are held out. One entry for each fold, output and
+    row; a machine is one fold and output.
+    """
+
+    def __init__(self, rows: TreeRows, base: Floats, mass: Floats, depth: int) -> None:
+        self.rows, self.depth = rows, depth
+        self.eta = np.repeat(base[None], len(mass), axis=0)
         self.total = float(rows.mass.sum())
-        self.n_machines = len(sizes)
-
-    def _slopes(self) -> tuple[Floats, Floats]:
-        both = [self.rows.slopes(eta, part) for eta, part in zip(self.eta, self.parts, strict=True)]
-        gradient, curvature = (np.concatenate([each[i].ravel() for each in both]) for i in (0, 1))
-        return gradient, curvature
+        self.n_machines = len(mass) * len(base)
+        self.machine = np.repeat(np.arange(self.n_machines), base.shape[1])
+        self.mass = np.repeat(mass, len(base), axis=0).ravel()
+        self.live = np.flatnonzero(self.mass)
+        self.n_cells = 1 + int(rows.codes.max(initial=1))
+        self.place = self._places()
+        own = self.machine.reshape(self.n_machines, -1)
+        self.codes = np.array(
+            [self.place[own, k, each].ravel() for k, each in enumerate(rows.codes)], dtype=np.uint8
+        )
 
     def _places(self) -> Ints:
         """Return the order of cells: their own, or for categories that of their residuals."""
-        rows, n_cells = self.rows, self.rows.n_cells
-        n_machines = int(self.machine.max()) + 1
-        place = np.broadcast_to(np.arange(n_cells), (n_machines, len(rows.codes), n_cells)).copy()
-        if not any(len(each.of_level) for each in rows.cells):
-            return place
-        gradient, curvature = self._slopes()
-        mass = rows.mass[self.entry]
-        for k, each in enumerate(rows.cells):
+        shape = (self.n_machines, len(self.rows.cells), self.n_cells)
+        place = np.broadcast_to(np.arange(self.n_cells), shape).copy()
+        slopes = None
+        for k, each in enumerate(self.rows.cells):
             if not len(each.of_level):
                 continue
-            at = self.machine * n_cells + rows.codes[k][self.entry]
-            sums = np.bincount(at, mass * gradient, minlength=n_machines * n_cells)
-            size = np.bincount(at, mass * curvature, minlength=n_machines * n_cells)
-            mean = (sums / (size + ORDER_PENALTY)).round(9).reshape(n_machines, n_cells)
-            order = np.argsort(mean, axis=1, kind="stable")
-            np.put_along_axis(
-                place[:, k], order, np.broadcast_to(np.arange(n_cells), order.shape), axis=1
+            slopes = slopes or _slopes(self.eta, self.rows.y)
+            at = self.machine * self.n_cells + np.tile(self.rows.codes[k], self.n_machines)
+            sums, size = (
+                np.bincount(at, self.mass * slope.ravel(), self.n_machines * self.n_cells)
+                for slope in slopes
             )
+            mean = (sums / (size + LEAF_PENALTY)).round(9).reshape(self.n_machines, -1)
+            order = np.argsort(mean, axis=1, kind="stable")
+            np.put_along_axis(place[:, k], order, np.arange(self.n_cells)[None], axis=1)
         return place
 
     def step(self) -> tuple[Ints, Ints, Floats, Floats]:
         """Grow one tree per machine: variables, cuts, leaves and gains."""
-        rows, depth, m = self.rows, self.rows.depth, self.n_machines
-        packed = _Packed.of(*self._slopes(), self.mass, self.total)
-        n_cells, node = rows.n_cells, self.machine
-        sums = _histograms(self.codes, node, packed.value, m, n_cells)
-        variables: list[AnyArray] = []
-        cuts: list[AnyArray] = []
-        gains: list[AnyArray] = []
-        for level in range(depth):
+        gradient, curvature = (each.ravel() for each in _slopes(self.eta, self.rows.y))
+        packed = _Packed.of(gradient, curvature, self.mass, self.total)
+        node, codes = self.machine, self.codes
+        sums = self._histograms(self.live, node, packed.value, self.n_machines)
+        found = []
+        for level in range(self.depth):
             if level:
-                sums = _children(sums, self.codes, packed.value, node)
+                sums = self._children(sums, packed.value, node)
             variable, cut, gain = _best_splits(*packed.sums(np.cumsum(sums, axis=2)))
-            for kept, each in zip((variables, cuts, gains), (variable, cut, gain), strict=True):
-                kept.append(each.reshape(m, -1))
-            n = self.codes.shape[1]
-            at = variable[node] * n
-            at += np.arange(n)
-            node = 2 * node + (self.codes.ravel()[at] > cut[node])
-        leaves = m * 2**depth
-        G, H = packed.sums(np.bincount(node, packed.value, minlength=leaves).astype(np.float64))
-        value = -rows.rate * G / (H + LEAF_PENALTY)
-        added, begin = value[node], 0
-        for eta in self.eta:
-            eta += added[begin : begin + eta.size].reshape(eta.shape)
-            begin += eta.size
-        found = [np.concatenate(each, axis=1) for each in (variables, cuts, gains)]
-        return found[0], found[1], value.reshape(m, -1), found[2]
+            found.append([each.reshape(self.n_machines, -1) for each in (variable, cut, gain)])
+            at = variable[node] * codes.shape[1]
+            at += np.arange(codes.shape[1])
+            node = 2 * node + (codes.ravel()[at] > cut[node])
+        leaves = np.bincount(node, packed.value, self.n_machines * 2**self.depth)
+        G, H = packed.sums(leaves.astype(np.float64))
+        value = -RATE * G / (H + LEAF_PENALTY)
+        self.eta += value[node].reshape(self.eta.shape)
+        variable, cut, gain = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
+        return variable, cut, value.reshape(self.n_machines, -1), gain
 
+    def _histograms(self, some: Ints, node: Ints, value: Floats, n_nodes: int) -> Floats:
+        """Return the sums of each node, variable and cell over some entries."""
+        begin, value, size = node[some] * self.n_cells, value[some], n_nodes * self.n_cells
+        found = np.empty((n_nodes, len(self.codes), self.n_cells))
+        for k, each in enumerate(self.codes):
+            found[:, k] = np.bincount(begin + each[some], value, size).reshape(n_nodes, -1)
+        return found
 
-class _Traversal:
-    """Held-out rows on their way through the trees of their folds."""
-
-    def __init__(self, machine: _Machine, held: list[Ints]) -> None:
-        rows = machine.rows
-        self.outputs = machine.n_machines // len(held)
-        sizes = [len(part) for part in held]
-        self.own = np.concatenate(
-            [
-                np.repeat(np.arange(f * self.outputs, (f + 1) * self.outputs), size)
-                for f, size in enumerate(sizes)
-            ]
-        )
-        entry = np.concatenate([each for part in held for each in [part] * self.outputs])
-        self.sizes = sizes
-        self.codes = np.empty((len(rows.codes), len(entry)), dtype=np.uint8)
-        for k, each in enumerate(rows.codes):
-            self.codes[k] = machine.place[self.own, k, each[entry]]
-
-    def added(self, tree: tuple[Ints, Ints, Floats, Floats]) -> Floats:
-        """Return what one more tree adds, of shape (outputs, held rows)."""
-        variable, cut, value, _ = tree
-        inner, n = variable.shape[1], self.codes.shape[1]
-        flat, rows = self.codes.ravel(), np.arange(n)
-        begin, cuts = variable.ravel() * n, cut.ravel()
-        node = np.zeros(n, dtype=np.intp)
-        first = self.own * inner
-        for _ in range(int(inner).bit_length()):
-            at = first + node
-            node = 2 * node + 1 + (flat[begin[at] + rows] > cuts[at])
-        found = value.ravel()[self.own * (inner + 1) + node - inner]
-        parts, at = [], 0
-        for size in self.sizes:
-            parts.append(found[at : at + self.outputs * size].reshape(self.outputs, size))
-            at += self.outputs * size
-        return np.concatenate(parts, axis=1)
+    def _children(self, sums: Floats, value: Floats, node: Ints) -> Floats:
+        """Return the sums of the children of nodes: of the smaller by its entries, and the rest."""
+        n_parents = len(sums)
+        own = node[self.live]
+        counts = np.bincount(own, minlength=2 * n_parents).reshape(-1, 2)
+        small = (counts[:, 1] < counts[:, 0]).astype(np.intp)
+        some = self.live[(own & 1) == small[own >> 1]]
+        smaller = self._histograms(some, node >> 1, value, n_parents)
+        both = np.empty((n_parents, 2, *sums.shape[1:]))
+        both[np.arange(n_parents), small] = smaller
+        both[np.arange(n_parents), 1 - small] = sums - smaller
+        return both.reshape(2 * n_parents, *sums.shape[1:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -397,32 +389,6 @@ class _Packed:
         return (packed - upper * self.shift) * self.gradient_unit, upper * self.curvature_unit
 
 
-def _histograms(
-    codes: NDArray[np.uint8], node: Ints, value: Floats, n_nodes: int, n_cells: int
-) -> Floats:
-    """Return the sums of each node, variable and cell."""
-    begin = node * n_cells
-    size = n_nodes * n_cells
-    found = np.empty((n_nodes, len(codes), n_cells))
-    for k, each in enumerate(codes):
-        found[:, k] = np.bincount(begin + each, value, minlength=size).reshape(n_nodes, n_cells)
-    return found
-
-
-def _children(sums: Floats, codes: NDArray[np.uint8], value: Floats, node: Ints) -> Floats:
-    """Return the sums of the children of nodes: of the smaller child by its rows, and the rest."""
-    n_parents, d, n_cells = sums.shape
-    counts = np.bincount(node, minlength=2 * n_parents).reshape(-1, 2)
-    right_smaller = counts[:, 1] < counts[:, 0]
-    rows = np.flatnonzero((node & 1) == right_smaller[node >> 1])
-    own = _histograms(codes[:, rows], node[rows] >> 1, value[rows], n_parents, n_cells)
-    both = np.empty((n_parents, 2, d, n_cells))
-    small, parents = right_smaller.astype(np.intp), np.arange(n_parents)
-    both[parents, small] = own
-    both[parents, 1 - small] = sums - own
-    return both.reshape(2 * n_parents, d, n_cells)
-
-
 def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
     """Return variable, cell and gain of the best split of each node, by cumulative sums.
 
@@ -443,66 +409,42 @@ def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
     return variable, cut, gain
 
 
-def depths_of(n_rows: float) -> tuple[int, ...]:
-    """Return the depths of trees to try: the deepest that rows allow, and half of it.
+def depth_of(n_rows: float) -> int:
+    """Return the depth of trees: the largest that rows allow.
 
-    Jumps along single variables want shallow trees, what many variables do together deep ones.
-
-    >>> depths_of(1_000), depths_of(10_000), depths_of(1e6)
-    ((2,), (6, 3), (7, 3))
+    >>> depth_of(1_000), depth_of(10_000), depth_of(1e6)
+    (3, 6, 7)
     """
-    deep = int(np.clip(np.log2(n_rows / LEAF_ROWS), LEAST_DEPTH, MOST_DEPTH))
-    return tuple(dict.fromkeys((deep, max(deep // 2, LEAST_DEPTH))))
+    return int(np.clip(np.log2(n_rows / LEAF_ROWS), LEAST_DEPTH, MOST_DEPTH))
 
 
-def boosting_of(
-    scores: Sequence[Floats],
-    columns: list[AnyArray],
-    n_levels: list[int],
-    mass: Floats,
-    residual: Floats,
-    slopes: Slopes,
-    losses: Callable[[Floats, Ints], Floats],
-) -> Boosting | None:
-    """Return the rows of trees; of many variables those with the largest residuals in cells.
+def fit_trees(
+    rows: TreeRows | None, base: Floats, before: Floats, start: Floats, judge: Judge
+) -> tuple[Trees | None, Stage, Floats]:
+    """Return trees, how much of them held-out rows support, and the predictor with them.
 
     Parameters
     ----------
-    scores : sequence of ndarray
-        The scores that trees may split by.
-    columns, n_levels : list
-        The variables.
-    mass : ndarray
-        The number of rows that each row stands for.
-    residual : ndarray of shape (outputs, n)
-        Residuals at the start.
-    slopes, losses : callable
-        As for `Boosting`.
+    rows : TreeRows or None
+        The rows.
+    base : ndarray of shape (outputs, n)
+        Predictors of held-out rows from which trees start.
+    before : ndarray of shape (n,) or (n, K)
+        Predictors that those with trees are compared with.
+    start : ndarray of shape (outputs, n)
+        Fitted predictors from which the trees of all rows start.
+    judge : Judge
+        The held-out rows.
     """
-    total = float(mass.sum())
-    most = FEW_CELLS if total < MANY_ROWS else MOST_CELLS
-    values = {-1 - k: each for k, each in enumerate(scores)} | dict(enumerate(columns))
-    found = [
-        cells_of(k, each, 0 if k < 0 else n_levels[k], mass, most) for k, each in values.items()
-    ]
-    kept = [each for each in found if each is not None]
-    if not any(each.variable >= 0 for each in kept) and len(scores) == 1:
-        return None
-    codes = {each.variable: each.codes(values[each.variable]) for each in kept}
-
-    def gain(cells: Cells) -> float:
-        own = codes[cells.variable]
-        size = np.bincount(own, mass) + LEAF_PENALTY
-        return sum(float((np.bincount(own, mass * each) ** 2 / size).sum()) for each in residual)
-
-    if len(kept) > MOST_VARIABLES:
-        ranked = sorted(kept, key=lambda each: (each.variable >= 0, -gain(each), each.variable))
-        kept = sorted(ranked[:MOST_VARIABLES], key=lambda each: each.variable)
-    every = np.array([codes[each.variable] for each in kept])
-    rate = RATE_OF_FEW if total < FEW_ROWS else RATE
-    return Boosting(tuple(kept), every, mass, slopes, losses, LEAST_DEPTH, rate)
-
-
-def with_depth(rows: Boosting, depth: int) -> Boosting:
-    """Return the same with trees of another depth."""
-    return replace(rows, depth=depth)
+    total, splits = float(judge.mass.sum()), judge.folds.splits()
+    if rows is None or not splits or total < LEAST_ROWS:
+        return None, NOTHING, before
+    depth = depth_of(total)
+    n_trees, eta = rows.held_out(base, splits, depth)
+    after = eta[0] if before.ndim == 1 else eta.T
+    stage = judge.share("trees", before, after) if n_trees else NOTHING
+    if not stage.share:
+        return None, NOTHING, before
+    fitted = float(np.mean([judge.mass[train].sum() for train, _ in splits]))
+    trees = rows.grown(start, int(np.ceil(n_trees * total / fitted)), depth)
+    return trees, stage, before + stage.share * (after - before)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy.special import expit, logit, ndtri
+from scipy.special import ndtri
 
 from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
@@ -13,45 +13,31 @@ from varcal._threads import one_blas_thread
 from varcal.calibrators import steps
 from varcal.calibrators.calibrator import Calibrator
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.held_out import row_counts, warn_of_sampling_weights
-from varcal.calibrators.rows import CalibrationRows, consistent
+from varcal.calibrators.rows import (
+    CalibrationRows,
+    consistent,
+    row_counts,
+    warn_of_sampling_weights,
+)
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step
-from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS, winsorized
+from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS
 from varcal.calibrators.variable.dependence import (
     ORDER_CAUTION,
     Given,
     Judgement,
-    Search,
-    content_order,
-    hashed,
+    Record,
     judgement_of,
-    sample,
     warn_of_few_units,
 )
-from varcal.calibrators.variable.explain import (
-    ACTIVE_EVIDENCE,
-    SHOWN_SCORES,
-    Effects,
-    Stage,
-    Term,
-    applied,
-    curves_of,
-    terms_of,
-)
-from varcal.calibrators.variable.many_classes import ClassesModel, ClassesRecord, fit_many_classes
-from varcal.calibrators.variable.shrinkage import Share
-from varcal.calibrators.variable.two_classes import TILT, LogisticModel, Record, fit_two_classes
+from varcal.calibrators.variable.explain import Effects, Term, effects_of, terms_of, words_of
+from varcal.calibrators.variable.many_classes import ClassesModel, fit_many_classes
+from varcal.calibrators.variable.shrinkage import Stage, content_order
+from varcal.calibrators.variable.two_classes import TILT, LogisticModel, fit_two_classes
 from varcal.exceptions import InputError
 
-#: Rows on which the sizes of terms are measured.
-MEASURED_ROWS = 5_000
 #: With more rare levels than this their names are not kept: a file with 78,000 of them had 51 MB.
 MOST_RARE_LEVELS = 200
-#: Points of an interval of the log power at which probabilities are evaluated.
-INTERVAL_POINTS = 9
-#: The least share of a variable in the splits of trees that is named, and how many are.
-LEAST_USED, NAMED = 0.05, 4
 
 
 class VariableCalibrator(Calibrator):
@@ -61,8 +47,7 @@ class VariableCalibrator(Calibrator):
 
     .. math:: e_1 = z + a\,(s(z) - z), \qquad e_2 = e_1 + b\,(m(z, v) - e_1), \qquad
               e_3 = e_2 + c\,(e_1 + t(z, v) - e_2), \\
-              m = s(z) + \sum_j \{f_j(v_j) + \tilde z\, g_j(v_j)\}
-              + \sum_{(j,k)} h_{jk}(v_j, v_k),
+              m = s(z) + \sum_j f_j(v_j) + \sum_{(j,k)} h_{jk}(v_j, v_k),
 
     a curve s of the score; an additive model m with smooth functions of numbers and dates, random
     effects of categories, effects of missing values and, where residuals ask for them, surfaces of
@@ -100,7 +85,7 @@ class VariableCalibrator(Calibrator):
         curves, which `effects` shows completely.
     monotone : bool
         Whether the probability must not fall when the score rises and V is fixed (two classes);
-        excludes trees, pairs and effects that vary with the score.
+        excludes trees and pairs.
     preserve_ranking : bool
         Whether to keep the order of all rows by score, and so the AUC. Variables cannot change
         that order, so only the score is calibrated. With more classes, the order of the classes
@@ -216,13 +201,21 @@ class VariableCalibrator(Calibrator):
         columns = self._columns(rows)
         # The order of rows must not decide how their sums are rounded.
         order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
-        search = None
-        if rows.look_for_blocks:
-            search = Search(tuple(each.take(order) for each in rows.variables), order)
+        looked_at = rows.variables if rows.look_for_blocks else ()
+        variables = tuple(each.take(order) for each in looked_at)
         rows, columns, mass = rows.take(order), [each[order] for each in columns], mass[order]
-        n_levels = self._n_levels()[: len(columns)]
-        given = Given(rows.p, rows.y, mass, columns, n_levels, rows.groups, rows.time, search)
-        record: Record | ClassesRecord
+        given = Given(
+            rows.p,
+            rows.y,
+            mass,
+            columns,
+            self._n_levels()[: len(columns)],
+            rows.groups,
+            rows.time,
+            variables,
+            order,
+        )
+        record: Record
         self.model_: LogisticModel | ClassesModel
         if rows.p.ndim == 1:
             monotone, tilt = self.monotone or self.preserve_ranking, TILT * self.preserve_ranking
@@ -239,8 +232,8 @@ class VariableCalibrator(Calibrator):
             self._caution = (self.judged_.caution(),)
         elif record.neighbours:
             self._caution = (ORDER_CAUTION,)
-        self.stages_ = _stages(record)
-        self.terms_ = self._terms(record, rows, columns, mass)
+        self.stages_ = record.stages
+        self.terms_ = terms_of(record, self.schema_.names, self.model_, given)
 
     def _cautions(self) -> tuple[str, ...]:
         return self._caution
@@ -274,86 +267,22 @@ class VariableCalibrator(Calibrator):
                 columns[k] = np.where(columns[k] >= len(levels), -2, columns[k])
         return columns
 
-    def _terms(
-        self,
-        record: Record | ClassesRecord,
-        rows: CalibrationRows,
-        columns: list[AnyArray],
-        mass: Floats,
-    ) -> tuple[Term, ...]:
-        """Return what describes the fit of each variable."""
-        some = sample(hashed([*rows.p.reshape(len(rows), -1).T, *columns]), MEASURED_ROWS)
-        here, names, weight = [each[some] for each in columns], self.schema_.names, mass[some]
-        if isinstance(record, ClassesRecord):
-            return self._terms_of_classes(record, rows.p[some], here, weight)
-        model = self.model_
-        assert isinstance(model, LogisticModel)
-        z = model.bounded(rows.p[some])
-        eta = evaluate((model.logit_steps(steps.score(1)),), rows.p[some], here, self._n_levels())[
-            :, 0
-        ]
-        before = expit(eta)
-
-        def moved(taken: Floats) -> float:
-            return float(weight @ np.abs(before - expit(eta - taken)) / weight.sum())
-
-        fits, first = record.fits, record.first
-        left = 1.0 - model.tree_share
-        found: tuple[Term, ...] = ()
-        identity = winsorized(fits.score.design.score)
-        if fits.full is not None:
-            largest_fit = fits.paired if first.pairs.value and fits.paired else fits.full
-            share = left * first.variables.value
-            found = terms_of(largest_fit, model.full, share, names, identity, z, here, moved)
-        if not first.variables.value:
-            share = left * first.score.value
-            tables = fits.score.tables(fits.offset)
-            score_terms = terms_of(fits.score, tables, share, names, identity, z, here, moved)
-            found = (*score_terms, *(term for term in found if term.name != "score"))
-        return _sorted(found, names)
-
-    def _terms_of_classes(
-        self, record: ClassesRecord, p: Floats, columns: list[AnyArray], weight: Floats
-    ) -> tuple[Term, ...]:
-        model, names = self.model_, self.schema_.names
-        assert isinstance(model, ClassesModel)
-        if record.fitted is None:
-            return _sorted((), names)
-        log_q, certain, _ = model.first_steps(tuple(steps.score(k) for k in range(p.shape[1])))
-        each = (*(log_q.item(k) for k in range(p.shape[1])), certain)
-        found = evaluate(each, p, columns, self._n_levels())
-        first, z = found[:, :-1], found[:, -1]
-        tables = record.fitted.tables(np.zeros(len(record.fitted.design.score.table)))
-        eta = tables.predictor(z, columns)[0]
-
-        def top(power: Floats) -> Floats:
-            logits = first * np.exp(np.clip(power, -5, 5))[:, None]
-            q = np.exp(logits - logits.max(axis=1, keepdims=True))
-            return np.asarray(1.0 / q.sum(axis=1))
-
-        before = top(eta)
-
-        def moved(taken: Floats) -> float:
-            return float(weight @ np.abs(before - top(eta - taken)) / weight.sum())
-
-        identity = np.zeros(len(tables.score.effect))
-        share = record.variables.value
-        return _sorted(
-            terms_of(record.fitted, tables, share, names, identity, z, columns, moved), names
-        )
-
     @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
-        columns = self._columns(rows)
-        scores = tuple(steps.score(k) for k in range(rows.n_classes))
-        return evaluate(self._steps(scores), rows.p, columns, self._n_levels())
+        return evaluate(self._outputs, rows.p, self._columns(rows), self._n_levels())
 
-    def _steps(self, scores: tuple[Step, ...], *, exact: bool = True) -> tuple[Step, ...]:
-        if isinstance(self.model_, LogisticModel):
-            answer: tuple[Step, ...] = self.model_.steps(scores[1])
-        else:
-            answer = self.model_.steps(scores)
-        return _limited(answer, scores, self.max_shift)
+    def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
+        answer = self.model_.steps(scores)
+        if self.max_shift is None:
+            return answer
+        before = steps.join(scores)
+        change = (steps.join(answer) - before).named("change")
+        most = steps.largest(steps.elementwise("abs", change))
+        most = steps.clipped(most, 1e-300, np.inf).named("most")
+        share = steps.where(
+            steps.less(self.max_shift, most), steps.constant(self.max_shift) / most, 1.0
+        )
+        return steps.items(before + change * share)
 
     @one_blas_thread()
     def predict_interval(
@@ -381,31 +310,13 @@ class VariableCalibrator(Calibrator):
         check_level(level)
         rows = self._new_rows(p, X)
         with consistent(self.read_from_file):
-            low, high = self._interval(rows, float(ndtri(0.5 + level / 2)))
-            if self.max_shift is None:
-                return low, high
-            before, answer = rows.columns(), self._answer(rows)
-            low = np.maximum(low, np.minimum(answer, before - self.max_shift))
-            high = np.minimum(high, np.maximum(answer, before + self.max_shift))
+            reach, answer = float(ndtri(0.5 + level / 2)), self._answer(rows)
+            low, high = self.model_.interval(rows.p, self._columns(rows), self._n_levels(), reach)
+            if self.max_shift is not None:
+                before = rows.columns()
+                low = np.maximum(low, before - self.max_shift)
+                high = np.minimum(high, before + self.max_shift)
             return np.minimum(low, answer), np.maximum(high, answer)
-
-    def _interval(self, rows: CalibrationRows, reach: float) -> tuple[Floats, Floats]:
-        columns, answer = self._columns(rows), self._answer(rows)
-        model = self.model_
-        if isinstance(model, ClassesModel):
-            error = reach * model.error(rows.p, columns, self._n_levels())
-            with np.errstate(divide="ignore"):
-                middle = logit(answer)
-            return expit(middle - error), expit(middle + error)
-        eta = model.bounded(rows.p)
-        if model.applied:
-            eta = evaluate((model.logit_steps(steps.score(1)),), rows.p, columns, self._n_levels())[
-                :, 0
-            ]
-        error = reach * model.error(rows.p, columns, eta)
-        low, high = model.probabilities(eta - error), model.probabilities(eta + error)
-        low, high = np.minimum(low, answer[:, 1]), np.maximum(high, answer[:, 1])
-        return np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])
 
     @one_blas_thread()
     def effects(self) -> Effects:
@@ -414,153 +325,13 @@ class VariableCalibrator(Calibrator):
         With trees these show their mean effects; what trees do beyond that is not in any curve.
         """
         self._check_fitted()
-        model, tables = self.model_, self.model_.full
-        binary = isinstance(model, LogisticModel)
-        scale = "logit" if binary else "log inverse temperature"
-        share = model.full_share if isinstance(model, LogisticModel) else model.varying_share
-        if tables is None or (self.preserve_ranking and binary):
-            return Effects(scale, (), self.terms_)
         with consistent(self.read_from_file):
-            knots = tables.score.knots
-            scores = np.interp(SHOWN_SCORES, np.linspace(0, 1, len(knots)), knots)
-            of_trees: dict[int, Floats] = {}
-            tree_share = 0.0
-            if isinstance(model, LogisticModel) and model.of_trees:
-                of_trees = {
-                    table.variable: heights
-                    for table, heights in zip(tables.variables, model.of_trees, strict=True)
-                }
-                tree_share = model.tree_share
-            curves = curves_of(tables, self.schema_, share, scores, expit, of_trees, tree_share)
-        return Effects(scale, curves, self.terms_)
+            return effects_of(self.model_, self.schema_, self.terms_)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        words = [_sentence(stage) for stage in self.stages_ if stage.name != "trees"]
-        if not self.schema_.names:
-            words.append("No variables.")
-        pairs = [term.name for term in self.terms_ if " × " in term.name and term.edf]
-        if pairs:
-            words.append(f"Pairs with a surface: {', '.join(pairs)}.")
-        trees = self.model_.trees
-        if trees is not None:
-            words.append(self._trees_sentence())
-        elif self.trees and self.schema_.names and (self.monotone or self.preserve_ranking):
+        trees, names = self.model_.trees, self.schema_.names
+        words, table = words_of(self.stages_, self.terms_, trees, names)
+        if self.trees and names and (self.monotone or self.preserve_ranking):
             option = "monotone" if self.monotone else "preserve_ranking"
             words.append(f"No trees: {option}=True excludes them.")
-        inactive = [term for term in self.terms_ if not term.active]
-        weak = [term.name for term in inactive if term.evidence > ACTIVE_EVIDENCE]
-        off = [term.name for term in inactive if term.name not in weak]
-        if weak:
-            words.append(f"Some evidence, but too little to be applied: {', '.join(weak)}.")
-        if off:
-            words.append(f"Little or no evidence for: {', '.join(off)}.")
-        if str(self.judged_):
-            words.append(str(self.judged_))
-        table = [
-            {
-                "step": _step_of(term.name),
-                "along": term.name,
-                "moved": round(term.moved, 5),
-                "evidence": f"log Bayes factor {term.evidence:.1f}",
-            }
-            for term in self.terms_
-        ]
-        if trees is not None:
-            stage = next(each for each in self.stages_ if each.name == "trees")
-            gain = f"held-out gain {stage.gain:.4f} ± {stage.error:.4f}"
-            along = ", ".join(self._tree_names())
-            table.append(
-                {"step": "trees", "along": along, "moved": round(stage.moved, 5), "evidence": gain}
-            )
-        return " ".join(words), table
-
-    def _tree_names(self) -> list[str]:
-        trees = self.model_.trees
-        assert trees is not None
-        names = self.schema_.names
-        labels = [names[c.variable] if c.variable >= 0 else "score" for c in trees.cells]
-        best = np.argsort(-trees.used, kind="stable")
-        return list(dict.fromkeys(labels[k] for k in best if trees.used[k] >= LEAST_USED))[:NAMED]
-
-    def _trees_sentence(self) -> str:
-        stage = next(each for each in self.stages_ if each.name == "trees")
-        trees = self.model_.trees
-        assert trees is not None
-        number = trees.value.shape[0] * trees.value.shape[1]
-        return (
-            f"{number} trees, mostly along {', '.join(self._tree_names())}: "
-            f"{applied(stage.share)}; saves {stage.gain:.4f} ± {stage.error:.4f} of log-loss on "
-            "held-out rows. With trees inside, this is a second model to be validated as one; "
-            "trees=False leaves curves only."
-        )
-
-
-def _step_of(name: str) -> str:
-    return "score" if name == "score" else "pairs" if " × " in name else "variables"
-
-
-def _sentence(stage: Stage) -> str:
-    names = {
-        "score": "Score correction",
-        "classes": "Correction between classes",
-        "variables": "Variable correction",
-        "pairs": "Pairs",
-    }
-    if not stage.share:
-        return f"{names[stage.name]}: not applied."
-    return (
-        f"{names[stage.name]}: {applied(stage.share)}; saves {stage.gain:.4f} ± {stage.error:.4f} "
-        "of log-loss on held-out rows."
-    )
-
-
-def _stages(record: Record | ClassesRecord) -> tuple[Stage, ...]:
-    """Return how much of each correction is applied."""
-
-    def stage(name: str, share: Share, moved: float = 0.0) -> Stage:
-        return Stage(name, share.value, share.gain, share.error, moved)
-
-    if isinstance(record, ClassesRecord):
-        found = [stage("score", record.score), stage("classes", record.classes)]
-        if record.fitted is not None:
-            found.append(stage("variables", record.variables))
-    else:
-        first = record.first
-        found = [stage("score", first.score)]
-        if record.fits.full is not None:
-            found.append(stage("variables", first.variables))
-        if first.pairs.value and first.variables.value:
-            found.append(stage("pairs", first.pairs))
-    if record.trees.value:
-        found.append(stage("trees", record.trees, record.moved))
-    return tuple(found)
-
-
-def _sorted(terms: tuple[Term, ...], names: tuple[str, ...]) -> tuple[Term, ...]:
-    """Return terms, the one that changed probabilities most first; variables without one last."""
-    known = {term.name for term in terms}
-    rest = tuple(Term(name, 0.0, 0.0, 0.0, False) for name in names if name not in known)
-    return tuple(sorted((*terms, *rest), key=lambda term: -term.moved))
-
-
-def _limited(
-    answer: tuple[Step, ...], scores: tuple[Step, ...], max_shift: float | None
-) -> tuple[Step, ...]:
-    """Return probabilities whose change is limited to `max_shift`."""
-    if max_shift is None:
-        return answer
-    if len(scores) == 2:
-        p = scores[1]
-        kept = steps.elementwise(
-            "minimum", steps.elementwise("maximum", answer[1], p - max_shift), p + max_shift
-        )
-        kept = kept.named("limited")
-        return 1.0 - kept, kept
-    before = steps.join(scores)
-    change = (steps.join(answer) - before).named("change")
-    most = steps.clipped(steps.largest(steps.elementwise("abs", change)), 1e-300, np.inf).named(
-        "most"
-    )
-    share = steps.where(steps.less(max_shift, most), steps.constant(max_shift) / most, 1.0)
-    found = before + change * share
-    return tuple(found.item(k) for k in range(len(scores)))
+        return " ".join([*words, str(self.judged_)]).strip(), table

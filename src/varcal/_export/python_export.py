@@ -1,0 +1,394 @@
+"""A calibrator as a function of one row: a file of plain Python, and `scorer`, which runs it.
+
+The file imports nothing but `bisect` and `math`, and checks itself when it is run.
+"""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from os import PathLike
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from varcal._export.exported import TOLERANCE, Checked, Export, RandomRows, compare, heading
+from varcal._export.program import Program
+from varcal._export.scalars import ARITHMETIC, Scalars, Tree
+from varcal._files.atomic import write_whole
+from varcal.calibrators.rows import score_rows
+from varcal.calibrators.schema import Schema
+from varcal.calibrators.steps import Step, sorted_steps
+from varcal.exceptions import InputError
+
+if TYPE_CHECKING:
+    from varcal.calibrators import Calibrator
+
+_FUNCTIONS = """
+def _sigmoid(x):
+    tail = exp(-abs(x))
+    return 1.0 / (1.0 + tail) if x >= 0 else tail / (1.0 + tail)
+
+
+def _score(p):
+    if not hasattr(p, "__float__") or getattr(p, "shape", ()) != ():
+        raise ValueError(f"p must be a number; got {p!r}")
+    return float(p)
+
+
+def _scores(p, n):
+    if not hasattr(p, "__len__") or len(p) != n:
+        raise ValueError(f"p must be a sequence of {n} numbers; got {p!r}")
+    return [_score(each) for each in p]
+
+
+def _is_missing(value):
+    # pandas.NA cannot be compared.
+    return value is None or value.__class__.__name__ == "NAType" or value != value
+
+
+def _numbers(name, kind):
+    def read(value):
+        if value.__class__ is float and kind != "datetime":
+            return value
+        if _is_missing(value):
+            return nan
+        kind_of_array = getattr(getattr(value, "dtype", None), "kind", "")
+        if kind == "datetime" and kind_of_array == "M":
+            value = value.astype("datetime64[us]").item()
+        if kind == "datetime" and hasattr(value, "toordinal"):
+            # Seconds since 1970; a date without a time zone is in UTC.
+            if getattr(value, "tzinfo", None) is not None:
+                return value.timestamp()
+            return (value - value.__class__(1970, 1, 1)).total_seconds()
+        if isinstance(value, (bool, str)) or kind_of_array in ("b", "M"):
+            wanted = "a date, or seconds since 1970" if kind == "datetime" else "a number"
+            raise ValueError(f"{name} must be {wanted}; got {value!r}")
+        return float(value)
+
+    return read
+
+
+def _levels(codes, n):
+    def read(value):
+        return codes[value] if value in codes else n + 1 if _is_missing(value) else n
+
+    return read
+
+
+def _refuse(p):
+    raise ValueError(f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}")
+"""
+_CHECK = '''
+def check():
+    """Return the largest difference from predict_proba on the random rows."""
+    largest = 0.0
+    for p, v, wanted in RANDOM_ROWS:
+        found = calibrate(p, v)
+        found = found if isinstance(found, tuple) else (found,)
+        differences = [abs(a - b) for a, b in zip(found, wanted)]
+        if not all(each <= {tolerance!r} for each in differences):
+            raise AssertionError(f"calibrate({{p!r}}, {{v!r}}) gives {{found}}, not {{wanted}}")
+        largest = max(largest, *differences)
+    return largest
+
+
+if __name__ == "__main__":
+    print(f"{{len(RANDOM_ROWS)}} random rows agree; largest difference {{check():.1e}}")
+'''
+
+#: Operations as expressions of their arguments; `{K}` is a table.
+_EXPRESSIONS = ARITHMETIC | {
+    "minimum": "min({}, {})", "maximum": "max({}, {})", "equal": "{} == {}", "log": "log({})",
+    "exp": "exp({})", "sqrt": "sqrt({})", "abs": "abs({})", "sigmoid": "_sigmoid({})",
+    "missing": "{0} != {0}", "where": "{1} if {0} else {2}", "element": "{K}[{0}]",
+    "fraction": "({1} - {K}[{0}]) / ({K}[{0} + 1] - {K}[{0}])",
+    "between": "{K}[{0}] + {1} * ({K}[{0} + 1] - {K}[{0}])",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PythonExport(Export):
+    """A fitted calibrator as the source of a Python module.
+
+    Attributes
+    ----------
+    text : str
+        The source. It defines ``calibrate(p, v)``, and ``check()``, which compares the random
+        rows that the module carries with what `predict_proba` gave for them.
+    rows : RandomRows
+        These rows.
+    """
+
+    text: str
+
+    def _what(self) -> tuple[str, int, str]:
+        return "a Python module", len(self.text.encode()), "text"
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the file, completely or not at all."""
+        write_whole(path, self.text)
+
+    def check(self) -> Checked:
+        """Run the source on its random rows."""
+        names = _run(self.text)
+        found = np.array([names["calibrate"](p, v) for p, v, _ in names["RANDOM_ROWS"]])
+        wanted = self.rows.expected
+        return compare(*((found[:, None], wanted[:, 1:]) if found.ndim == 1 else (found, wanted)))
+
+
+def to_python(calibrator: Calibrator) -> PythonExport:
+    """Export a calibrator as Python; see `Calibrator.to_python`."""
+    program = Program.of(calibrator)
+    rows = RandomRows.of(program)
+    columns = [rows.values(k) for k in program.used]
+    names = [program.schema.names[k] for k in program.used]
+    given = rows.p[:, 1].tolist() if program.binary else rows.p.tolist()
+    wanted = (rows.expected[:, 1:] if program.binary else rows.expected).tolist()
+    variables = [
+        {name: column[i] for name, column in zip(names, columns, strict=True)}
+        for i in range(len(given))
+    ]
+    shown = "".join(f"    {row!r},\n" for row in zip(given, variables, wanted, strict=True))
+    text = (
+        f'"""{" ".join(heading(program))}\n\n'
+        "calibrate(p, v) returns the calibrated probability of one row. Run this file to\n"
+        f'compare {len(rows.p)} random rows with what predict_proba gave for them.\n"""\n\n'
+        f"{_function(program)}\n\n\n"
+        "# Rows that were made up: p, v and the calibrated probabilities.\n"
+        f"RANDOM_ROWS = [\n{shown}]\n\n{_CHECK.format(tolerance=TOLERANCE)}"
+    )
+    return PythonExport(rows, program, text)
+
+
+def scorer(calibrator: Calibrator) -> Callable[..., Any]:
+    """Return a fast function of one row; see `Calibrator.scorer`."""
+    program = Program.of(calibrator)
+    names, schema = _run(_function(program)), program.schema
+    computed: Any = names["calibrate"]
+    for k in program.used:
+        names[f"read{k}"] = _reader(schema, k)
+    known = [schema.names[k] for k in program.used]
+
+    def score(p: float | Sequence[float], v: Mapping[str, object] | None = None) -> Any:
+        try:
+            return computed(p, v)
+        except (KeyError, TypeError):
+            _explain(v, known)
+            raise
+        except ValueError as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(str(error), "give the row of one prediction", "p") from None
+
+    score.__doc__ = f"""Return the calibrated probability of one row by a {program.kind}.
+
+    Parameters
+    ----------
+    p : float, or a sequence of one probability per class
+        The uncalibrated probability: of the second of two classes, or of every class.
+    v : mapping, optional
+        The variables by name: {", ".join(known) or "none are needed"}.
+
+    Returns
+    -------
+    float, or a tuple with one per class
+    """
+    return score
+
+
+def _run(text: str) -> dict[str, Any]:
+    """Return the names that a module defines."""
+    names: dict[str, Any] = {"__name__": "calibrator"}
+    exec(compile(text, "<calibrator>", "exec"), names)
+    return names
+
+
+# The source.
+
+
+class _RowLines:
+    """The lines that compute the outputs of a row, and the tables that they read.
+
+    Scores are ``s0``, ``s1``, …, variables ``x0``, ``x1``, …, tables ``K0``, ``K1``, ….
+    """
+
+    def __init__(self, outputs: Sequence[Step]) -> None:
+        self.lines: list[str] = []
+        self.tables: dict[bytes, tuple[str, Any]] = {}
+        self._names: dict[int, str] = {}
+        self._count = 0
+        steps = Scalars().of(outputs)
+        self._used = {id(step) for step in sorted_steps(steps)}
+        self.results = self._add(steps)
+
+    def _add(self, outputs: Sequence[Step]) -> list[str]:
+        for step in sorted_steps(outputs, lazy=True):
+            if id(step) not in self._names:
+                self._names[id(step)] = self._name(step)
+        return [self._names[id(step)] for step in outputs]
+
+    def _assigned(self, expression: str) -> str:
+        self._count += 1
+        self.lines.append(f"t{self._count} = {expression}")
+        return f"t{self._count}"
+
+    def _table(self, array: Any) -> str:
+        return self.tables.setdefault(array.tobytes(), (f"K{len(self.tables)}", array))[0]
+
+    def _name(self, step: Step) -> str:
+        match step.op:
+            case "constant":
+                return f"({step.data!r})" if step.data < 0 else repr(step.data)
+            case "score":
+                return f"s{step.data}"
+            case "number" | "code":
+                return f"x{step.data}"
+            case "choose":
+                return self._choose(step)
+        args = [self._names[id(arg)] for arg in step.args]
+        match step.op:
+            case "sum":
+                return self._assigned(f"sum(({', '.join(args)}))")
+            case "largest":
+                return self._assigned(f"max({', '.join(args)})")
+            case "top":
+                every = self._assigned(f"({', '.join(args)})")
+                return self._assigned(f"{every}.index(max({every}))")
+            case "among":
+                return f"({args[0]} in {{{', '.join(map(str, step.data))}}})"
+            case "find":
+                array, begin, end = step.data
+                found = f"bisect_left({self._table(array)}, {args[0]}, {begin}, {end})"
+                return self._assigned(f"{found} - {begin}" if begin else found)
+            case "tree":
+                return self._assigned(_tree(step.data, args))
+        table = self._table(step.data) if step.data is not None else ""
+        return self._assigned(_EXPRESSIONS[step.op].format(*args, K=table))
+
+    def _choose(self, step: Step) -> str:
+        """Write a branch for each option, with what only that option needs."""
+        group = [each for each in step.data if id(each) in self._used]
+        at, outer, known = self._names[id(step.args[0])], self.lines, self._names
+        names = [f"c{self._count}_{k}" for k in range(len(group))]
+        self._count += 1
+        for k in range(1, len(step.args)):
+            self.lines, self._names = [], dict(known)
+            results = self._add([each.args[k] for each in group])
+            branch = [*self.lines, f"{', '.join(names)} = {', '.join(results)}"]
+            outer += [f"{'if' if k == 1 else 'elif'} {at} == {k - 1}:"]
+            outer += [f"    {line}" for line in branch]
+        self.lines, self._names = outer, known
+        self._names.update(zip(map(id, group), names, strict=True))
+        return self._names[id(step)]
+
+
+def _tree(tree: Tree, args: list[str]) -> str:
+    if not isinstance(tree, tuple):
+        return f"({tree!r})"
+    j, cut, left, right = tree
+    return f"({_tree(right, args)} if {args[j]} > {cut:.17g} else {_tree(left, args)})"
+
+
+def _function(program: Program) -> str:
+    """Return the source of ``calibrate`` and of all that it needs."""
+    code = _RowLines(program.outputs[1:] if program.binary else program.outputs)
+    result = code.results[0] if program.binary else f"({', '.join(code.results)},)"
+    given = "the probability of the second class" if program.binary else "those of all classes"
+    body = [*_input_lines(program), *code.lines, f"return {result}"]
+    return "\n".join(
+        [
+            "from bisect import bisect_left",
+            "from math import exp, inf, log, nan, sqrt",
+            "",
+            f"CLASSES = {list(program.classes)!r}",
+            f"VARIABLES = {[program.schema.names[k] for k in program.used]!r}",
+            _FUNCTIONS,
+            *(_table_text(name, array) for name, array in code.tables.values()),
+            *(f"read{k} = {_reader_text(program, k)}" for k in program.used),
+            "",
+            "",
+            "def calibrate(p, v=None):",
+            f'    """Return the calibrated probability of one row; p is {given}."""',
+            *(f"    {line}" for line in body),
+        ]
+    )
+
+
+def _input_lines(program: Program) -> list[str]:
+    """Return the lines that read the arguments of a row."""
+    if program.binary:
+        lines = ["s1 = p if p.__class__ is float else _score(p)", "if not 0 <= s1 <= 1:"]
+    else:
+        scores = [f"s{k}" for k in range(len(program.outputs))]
+        inside = " and ".join(f"0 <= {name} <= 1" for name in scores)
+        lines = [
+            f"{', '.join(scores)} = _scores(p, {len(scores)})",
+            f"if not ({inside}) or abs({' + '.join(scores)} - 1.0) > {program.sum_tolerance!r}:",
+        ]
+    lines.append("    _refuse(p)")
+    names = program.schema.names
+    return [*lines, *(f"x{k} = read{k}(v[{names[k]!r}])" for k in program.used)]
+
+
+def _reader_text(program: Program, k: int) -> str:
+    """Return what makes the function that reads a value of variable k."""
+    schema = program.schema
+    if schema.kinds[k] != "levels":
+        return f"_numbers({schema.names[k]!r}, {schema.kinds[k]!r})"
+    n = len(schema.levels[k])
+    codes = {level: j for j, level in enumerate(schema.levels[k])} | {None: n + 1}
+    return f"_levels({codes!r}, {n})"
+
+
+def _table_text(name: str, array: Any) -> str:
+    return f"{name} = {textwrap.fill(repr(tuple(array.tolist())), 100, break_on_hyphens=False)}"
+
+
+# The values of a row, read as predict_proba reads them.
+
+
+def _reader(schema: Schema, k: int) -> Callable[[Any], float]:
+    """Return a function that reads a value of variable k: plain ones fast, others with checks."""
+    name, kind, n = schema.names[k], schema.kinds[k], len(schema.levels[k])
+    codes = {level: j for j, level in enumerate(schema.levels[k])} | {None: n + 1}
+    at, zoned = slice(k, k + 1), bool(schema.zoned) and schema.zoned[k]
+    own = Schema((name,), (kind,), schema.levels[at], schema.date_formats[at], (), schema.zoned[at])
+
+    def checked(value: Any) -> float:
+        variables = score_rows([0.5], {name: [value]}, 2).variables
+        own.check_zones(variables)
+        found = float(own.align(variables)[0][0])
+        return n + 2 + int(found) if kind == "levels" and found < 0 else found
+
+    def level(value: Any) -> float:
+        try:
+            return codes[value]
+        except (KeyError, TypeError):
+            return n if value.__class__ is str and value else checked(value)
+
+    def number(value: Any) -> float:
+        if kind == "numeric" and value.__class__ in (float, int):
+            return float(value)
+        if kind == "datetime" and value.__class__ is datetime and not value.tzinfo and not zoned:
+            return value.replace(tzinfo=UTC).timestamp()
+        return math.nan if value is None else checked(value)
+
+    return level if kind == "levels" else number
+
+
+def _explain(v: object, known: list[str]) -> None:
+    """Raise a better error about variables of the wrong kind."""
+    if known and not isinstance(v, Mapping):
+        raise InputError(
+            f"v must be a mapping of the variables {', '.join(map(repr, known))}; got {v!r}",
+            "call scorer(p, {name: value})",
+            argument="v",
+        ) from None
+    if isinstance(v, Mapping):
+        for name in known:
+            if name not in v:
+                raise InputError.no_column(name, [str(each) for each in v], "v") from None
