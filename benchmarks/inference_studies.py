@@ -200,7 +200,7 @@ def clustered(many: int, rows: int, tilt: float, replicates: int, seed: int) -> 
         predictions = internals.Predictions.of(y, s, v, groups=unit)
         (claim,) = internals.claims(predictions, "positive")
         found.append(
-            internals.profile(predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=200)
+            internals.profile_of(predictions, claim, predictions.variables[0], BIN_OPTIONS, 200)
         )
     return found
 
@@ -268,7 +268,7 @@ def fine_cells(seed: int) -> Figures:
         y = (rng.random(5000) < s - 0.04 * np.sin(6 * v)).astype(int)
         predictions = internals.Predictions.of(y, s, v)
         (claim,) = internals.claims(predictions, "positive")
-        found = internals.profile(
+        found = internals.profile_of(
             predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=internals.N_FINE
         )
         lg_p.append(np.log10(internals.profile_test(found).p_value))

@@ -12,10 +12,10 @@ from typing import Any
 
 #: Modules below `varcal`, each with a name in it.
 PLACES = (
-    "_sums.bets:STAKES",
-    "_sums.bets:log_gains",
-    "_sums.profile:profile",
-    "_sums.question:N_FINE",
+    "_sums.kernel:STAKES",
+    "_sums.kernel:log_gains",
+    "_sums.evidence:profile_of",
+    "_sums.plan:N_FINE",
     "_inference.calibration_test:cluster_test",
     "_inference.measured:debiased",
     "_inference.measured:interval",

@@ -183,7 +183,7 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "clusters": ("_inference.calibration_test:FEW_GROUPS,DRAWS,GROUPS_PER_TERM",),
     "comparison": ("_audit.compare:N_PARTS",),
     "verdict": ("_audit.judge:FEW_ROWS,TOO_COARSE",),
-    "fine cells": ("_sums.question:N_FINE",),
+    "fine cells": ("_sums.plan:N_FINE",),
     "band": (
         "_inference.bands:MOST_CELLS,HALF_SPANS,WIDEST,NARROWEST_WINDOW,WIDEST_WINDOW",
         "_inference.bands:SPAN_DEGREE,BAND_DEGREE,NARROWER_BY",

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -16,6 +18,32 @@ __all__ = [
     "VarcalError",
     "VarcalWarning",
 ]
+
+#: Of the rows that are being read: the number of the first, None if it is not known, and whether
+#: they are all rows and not a batch of them.
+_ROWS: ContextVar[tuple[int | None, bool]] = ContextVar("_ROWS", default=(0, True))
+
+
+@contextmanager
+def rows_numbered_from(start: int | None) -> Iterator[None]:
+    """Read a batch of rows: errors number its rows from `start`, or not at all if it is None.
+
+    >>> with rows_numbered_from(1000):
+    ...     print(InputError.at_row("p", "is missing", None, 5, 2, "fill it in").message)
+    p is missing: None at row 1005
+    """
+    token = _ROWS.set((start, False))
+    try:
+        yield
+    finally:
+        _ROWS.reset(token)
+
+
+def row_text(row: int, count: int = 1) -> str:
+    """Return where something is, such as " at row 7 (3 such rows)"; of a batch, only its row."""
+    start, is_all = _ROWS.get()
+    more = f" ({count:,} such rows)" if is_all and count > 1 else ""
+    return "" if start is None else f" at row {row + start}{more}"
 
 
 class VarcalError(Exception):
@@ -120,8 +148,7 @@ class InputError(VarcalError, ValueError):
     ) -> InputError:
         """Name the first offending row and how many there are."""
         where = argument if column is None else f"{argument} in column {column}"
-        more = f" ({count:,} such rows)" if count > 1 else ""
-        message = f"{where} {problem}: {shown(value)} at row {row}{more}"
+        message = f"{where} {problem}: {shown(value)}{row_text(row, count)}"
         return cls(message, hint, argument, settings)
 
     @classmethod

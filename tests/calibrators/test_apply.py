@@ -140,43 +140,6 @@ def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
     assert read(tmp_path / "out.arrow")["level"].to_pylist() == names.to_pylist()
 
 
-def test_types_that_show_late(tree, tmp_path, monkeypatch):
-    """Values that do not fit the type of the first block change the type of the whole column."""
-    monkeypatch.setattr("varcal._files.read_rows.BLOCK_BYTES", 256)
-    n = 100
-    late = {
-        "whole": ([1] * n, 2.5, pa.float64()),
-        "empty": ([None] * n, 3, pa.int64()),
-        "word": ([1] * n, "x", pa.string()),
-        "truth": ([True] * n, False, pa.bool_()),
-    }
-    frame = {name: [*first, last] for name, (first, last, _) in late.items()}
-    frame |= {"p": [0.5] * (n + 1), "age": [30] * n + [30.5], "city": ["Bath"] * (n + 1)}
-    lines = [",".join(frame)]
-    lines += [
-        ",".join("" if one is None else str(one) for one in row)
-        for row in zip(*frame.values(), strict=True)
-    ]
-    (tmp_path / "in.csv").write_text("\n".join(lines))
-    vc.apply(tree, tmp_path / "in.csv", tmp_path / "out.parquet")
-    back = parquet.read_table(tmp_path / "out.parquet")
-    for name, (first, last, kind) in late.items():
-        assert back.schema.field(name).type == kind
-        told = ["1"] * n + ["x"] if name == "word" else [*first, last]
-        assert back[name].to_pylist() == told
-    assert back["age"].to_pylist()[-1] == 30.5
-
-    del frame["word"]  # JSON distinguishes 1 from "1"
-    objects = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
-    objects[-1]["only here"] = {"deep": 1}
-    objects[0]["day"] = "2024-01-01"
-    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, objects)))
-    vc.apply(tree, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
-    back = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    assert back[-1]["whole"] == 2.5 and back[-1]["only here"] == {"deep": 1}
-    assert back[0]["day"] == "2024-01-01" and back[1]["day"] is None
-
-
 def test_categories_that_look_like_numbers(tmp_path):
     codes = ["01", "02"] * 200
     rng = np.random.default_rng(0)
@@ -257,20 +220,6 @@ def test_more_than_two_classes(tmp_path):
     np.testing.assert_array_equal(back, cal.predict_proba(p))
     with pytest.raises(InputError, match="p has 2 classes"):
         vc.apply(cal, tmp_path / "in.parquet", tmp_path / "x.parquet", p=["p0"])
-
-
-def test_fitted_on_arrays(rows, tmp_path):
-    p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
-    cal = vc.TreeCalibrator().fit(p, y, age)
-    path, out = write(rows, tmp_path / "in.csv"), tmp_path / "out.csv"
-    with pytest.raises(InputError, match=r"unknown.*\n.*p="):
-        vc.apply(cal, path, out)
-    with pytest.raises(InputError, match="no column 'v'"):
-        vc.apply(cal, path, out, p="p")
-    with pytest.raises(InputError, match=r"X names 2 columns, but .* 1"):
-        vc.apply(cal, path, out, p="p", X=["age", "city"])
-    vc.apply(cal, path, out, p="p", X="age")
-    np.testing.assert_array_equal(read(out)["p_calibrated"], cal.predict_proba(p, age)[:, 1])
 
 
 def test_bad_rows_are_named_by_their_number_in_the_file(rows, tree, tmp_path, monkeypatch):
@@ -359,17 +308,60 @@ def test_invalid_outputs(rows, tree, tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
 
 
-def test_arrow_streams_and_not_finite_numbers(rows, tree, tmp_path):
-    odd = rows.append_column("x", pa.array([np.nan, np.inf] * (N // 2)))
-    with pa.ipc.new_stream(str(tmp_path / "in.arrow"), odd.schema) as stream:
-        stream.write_table(odd)
-    vc.apply(tree, tmp_path / "in.arrow", tmp_path / "out.jsonl")
-    assert json.loads((tmp_path / "out.jsonl").read_text().splitlines()[0])["x"] is None
-
-
 def test_a_file_of_another_kind_is_refused(rows, tmp_path):
     parquet.write_table(rows, tmp_path / "in.parquet")
     found = vc.audit([0, 1] * 30, [0.2, 0.7] * 30, {"x": np.arange(60)}, include=["x"])
     found.save(tmp_path / "a.json")
     with pytest.raises(InputError, match=r"a\.json' is not a saved calibrator: it is a saved aud"):
         vc.apply(tmp_path / "a.json", tmp_path / "in.parquet", tmp_path / "out.csv")
+
+
+def test_fitted_on_arrays(rows, tmp_path):
+    p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
+    cal = vc.TreeCalibrator().fit(p, y, age)
+    path, out = write(rows, tmp_path / "in.csv"), tmp_path / "out.csv"
+    with pytest.raises(InputError, match=r"unknown.*\n.*p="):
+        vc.apply(cal, path, out)
+    with pytest.raises(InputError, match="no column 'v'"):
+        vc.apply(cal, path, out, p="p")
+    with pytest.raises(InputError, match=r"X names 2 columns, but .* 1"):
+        vc.apply(cal, path, out, p="p", X=["age", "city"])
+    vc.apply(cal, path, out, p="p", X="age")
+    np.testing.assert_array_equal(read(out)["p_calibrated"], cal.predict_proba(p, age)[:, 1])
+
+
+def test_types_that_show_late(tree, tmp_path, monkeypatch):
+    """Values that do not fit the type of the first block change the type of the whole column."""
+    monkeypatch.setattr("varcal._files.read_rows.BLOCK_BYTES", 256)
+    n = 100
+    late = {
+        "whole": ([1] * n, 2.5, pa.float64()),
+        "empty": ([None] * n, 3, pa.int64()),
+        "word": ([1] * n, "x", pa.string()),
+        "truth": ([True] * n, False, pa.bool_()),
+    }
+    frame = {name: [*first, last] for name, (first, last, _) in late.items()}
+    frame |= {"p": [0.5] * (n + 1), "age": [30] * n + [30.5], "city": ["Bath"] * (n + 1)}
+    lines = [",".join(frame)]
+    lines += [
+        ",".join("" if one is None else str(one) for one in row)
+        for row in zip(*frame.values(), strict=True)
+    ]
+    (tmp_path / "in.csv").write_text("\n".join(lines))
+    vc.apply(tree, tmp_path / "in.csv", tmp_path / "out.parquet")
+    back = parquet.read_table(tmp_path / "out.parquet")
+    for name, (first, last, kind) in late.items():
+        assert back.schema.field(name).type == kind
+        told = ["1"] * n + ["x"] if name == "word" else [*first, last]
+        assert back[name].to_pylist() == told
+    assert back["age"].to_pylist()[-1] == 30.5
+
+    del frame["word"]  # JSON distinguishes 1 from "1"
+    objects = [dict(zip(frame, row, strict=True)) for row in zip(*frame.values(), strict=True)]
+    objects[-1]["only here"] = {"deep": 1}
+    objects[0]["day"] = "2024-01-01"
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, objects)))
+    vc.apply(tree, tmp_path / "in.jsonl", tmp_path / "out.jsonl")
+    back = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    assert back[-1]["whole"] == 2.5 and back[-1]["only here"] == {"deep": 1}
+    assert back[0]["day"] == "2024-01-01" and back[1]["day"] is None

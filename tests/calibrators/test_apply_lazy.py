@@ -43,8 +43,7 @@ def answer(tree, rows):
 
 @pytest.fixture(autouse=True)
 def small_batches(monkeypatch):
-    for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._sums.{name}_rows.BATCH_ROWS", 777)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
 
 
 @pytest.mark.parametrize("kind", ["relation", "polars", "pyarrow", "folder", "partitions"])

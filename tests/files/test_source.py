@@ -37,7 +37,7 @@ def tree():
 @pytest.fixture(params=["at once", "in batches"])
 def either_way(request, monkeypatch):
     if request.param == "in batches":
-        monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+        monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
 
 
 def audited(*files):

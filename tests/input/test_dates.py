@@ -13,8 +13,8 @@ DAYS = pd.date_range("2023-11-20", periods=60, freq="D")
 
 @pytest.fixture
 def small_batches(monkeypatch):
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 100)
-    monkeypatch.setattr("varcal._sums.protocol.BATCH_ROWS", 7)  # which can be read in two ways
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 100)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 7)  # which can be read in two ways
 
 
 def means_by_day(column, cuts=None):
@@ -223,7 +223,7 @@ def test_all_sources_find_the_same_daily_cycle(rows, tmp_path, monkeypatch):
     total.save(tmp_path / "sums.json")
     for sums in (total, vc.load(tmp_path / "sums.json")):
         assert {row.variable: row.uneven.value for row in vc.audit(sums)} == pytest.approx(wanted)
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 1_000)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 1_000)
     rows.to_parquet(tmp_path / "rows.parquet")
     rows.assign(when=rows.when.dt.tz_localize(None)).to_csv(tmp_path / "rows.csv", index=False)
     lazy = pl.scan_parquet(tmp_path / "rows.parquet")

@@ -125,8 +125,8 @@ def test_lazy_rows_leave_out_the_same_columns(monkeypatch):
     # Samples of lazy rows are floats, in which integers above 2**53 coincide: such a key stays.
     frame = FRAME.drop(columns=["nothing", "", "accountid"])
     whole = audited("y", "p", data=frame)
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 100)
-    monkeypatch.setattr("varcal._sums.protocol.BATCH_ROWS", 300)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 100)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 300)
     lazy = pl.from_pandas(frame).lazy()
     found = audited("y", "p", data=lazy)
     assert {name for name, _ in found.left_out} == {name for name, _ in whole.left_out}

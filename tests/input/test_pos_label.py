@@ -60,7 +60,7 @@ def test_batches_mean_the_same(tmp_path, monkeypatch):
     parquet.write_table(ROWS, tmp_path / "rows.parquet", row_group_size=200)
     expected = figures("p", ROWS, pos_label="bad")
     del expected["curve"]
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
     lazy = pl.scan_parquet(tmp_path / "rows.parquet")
     assert_same(figures("p", lazy, pos_label="bad", edges="exact"), expected, 1e-7)
 

@@ -8,7 +8,7 @@ import pytest
 
 import varcal as vc
 from varcal._monitor.evidence import Detector, Moments, Running, log_evidence
-from varcal._sums.bets import STAKES, log_gains
+from varcal._sums.kernel import STAKES, log_gains
 
 SCORE = np.array([0.1, 0.3, 0.5, 0.8])
 

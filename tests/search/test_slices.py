@@ -207,7 +207,7 @@ def test_lazy_rows(library, tmp_path, monkeypatch):
     memory = vc.slices("y", "p", names, data=table, **options)
     assert few.slices == memory.slices
     assert few.p_value == memory.p_value
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
     many = vc.slices("y", "p", names, data=data, search_rows=3000, **options)
     assert many.n == 5000
     assert 2500 < many.n_searched < 3500

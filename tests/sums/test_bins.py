@@ -8,7 +8,7 @@ from hypothesis.extra.numpy import arrays
 from varcal._input.variables import Variable
 from varcal._sums.bins import JointBins, LevelBins, coarse_index, joint_index
 from varcal._sums.choose import choose_bins, fine_bins, support_levels
-from varcal._sums.kernel_numpy import bin_rows
+from varcal._sums.kernel import bin_rows
 from varcal.exceptions import InputError
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -110,26 +110,6 @@ def test_frequent_values_have_a_bin_of_their_own(values, n_bins):
             assert set(values[index == index[values == value][0]]) == {value}
 
 
-def test_many_zeros_do_not_merge_the_other_bins(rng):
-    gain = np.where(rng.random(5000) < 0.92, 0.0, rng.lognormal(8, 1, 5000))
-    assert choose_bins([of(gain)]).size == 1
-    bins = choose_bins([of(gain)], binning="atoms")
-    index = bins.index(of(gain))
-    assert bins.labels()[0] == "0"
-    assert (gain[index == 0] == 0).all() and (gain[index > 0] > 0).all()
-    rest = np.bincount(index)[1:]
-    assert len(rest) == 4 and rest.max() - rest.min() <= 2
-
-
-def test_an_atom_in_the_middle_splits_the_rest_around_it(rng):
-    values = np.where(rng.random(4000) < 0.5, 0.0, rng.normal(size=4000))
-    bins = choose_bins([of(values)], binning="atoms")
-    labels = bins.labels()
-    at = labels.index("0")
-    assert labels[at - 1].endswith(", 0)") and labels[at + 1].startswith("(0, ")
-    assert bins.size in (6, 7)
-
-
 @pytest.mark.parametrize(
     ("values", "cuts", "labels", "index"),
     [
@@ -151,13 +131,6 @@ def test_given_cut_points_keep_every_row(values, cuts, labels, index):
     np.testing.assert_array_equal(bins.index(variable), index)
     assert labels is None or bins.labels() == labels
     assert choose_bins([variable], bins=cuts) == bins
-
-
-def test_dates_are_cut_and_shown_as_dates():
-    days = of(np.arange("2024-01-01", "2024-03-01", dtype="M8[D]"), "day")
-    bins = choose_bins([days], bins=np.array(["2024-01-01", "2024-02-01", "2024-02-29"], "M8[D]"))
-    assert bins.labels() == ["[2024-01-01, 2024-02-01]", "(2024-02-01, 2024-02-29]"]
-    assert choose_bins([days], n_bins=2).labels()[0] == "[2024-01-01, 2024-01-30]"
 
 
 def test_levels_rare_levels_and_missing():
@@ -274,23 +247,6 @@ def test_the_whole_range_of_floats(binning, n_bins, rng):
 def test_labels_distinguish_bins(values, options, labels):
     variable = of(np.array(values) if isinstance(values[0], float) else values)
     assert choose_bins([variable], **options).labels() == labels
-
-
-@settings(max_examples=40)
-@given(arrays(np.float64, st.integers(2, 60), elements=st.floats(0, 1)), st.integers(1, 12))
-def test_labels_are_distinct(values, n_bins):
-    shifted = [values, 1e7 + values, 1 - values * 1e-9]
-    for column in shifted:
-        labels = choose_bins([of(column)], n_bins=n_bins).labels()
-        assert len(set(labels)) == len(labels)
-
-
-def test_bins_of_missing_values_refuse_other_values():
-    bins = choose_bins([of([np.nan, np.nan])])
-    assert bins.size == 1 and bins.edges == ()
-    np.testing.assert_array_equal(bins.index(of([np.nan])), [0])
-    with pytest.raises(InputError, match="its bins are for missing values only"):
-        bins.index(of([1.0, np.nan]))
 
 
 def test_cut_points_for_levels():

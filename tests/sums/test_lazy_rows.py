@@ -17,10 +17,8 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import run
 from cases.lazy_tables import N, audits_in_memory, make_table, same_audits
-from varcal._sums import scan as _scan
-from varcal._sums.duckdb_rows import DuckRows
-from varcal._sums.open import lazy_rows
-from varcal._sums.polars_rows import PolarsRows
+from varcal._sums import survey as _survey
+from varcal._sums.sources import DuckRows, PolarsRows, lazy_rows
 from varcal.exceptions import InputError, MissingDependencyError
 
 
@@ -52,9 +50,8 @@ OPENERS = {
 @pytest.fixture
 def in_batches(monkeypatch):
     """No rows are few, and batches are small."""
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
-    for name in ("duckdb", "polars", "arrow"):
-        monkeypatch.setattr(f"varcal._sums.{name}_rows.BATCH_ROWS", 777)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
 
 
 @pytest.fixture(params=OPENERS)
@@ -87,15 +84,6 @@ def test_batches_equal_memory(engine, weight, path, table, in_batches, whole_of)
     same_audits(whole, found)
     for name in set(names) - {"empty"}:
         np.testing.assert_allclose(found[name].gap, whole[name].gap, atol=1e-9)
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_the_ladder_of_lazy_rows_is_that_of_a_sample(opened, table, monkeypatch):
-    monkeypatch.setattr("varcal._audit.audit.SAMPLE_ROWS", 1_000)
-    found = vc.audit("y", "p", ["x", "kind"], data=opened, ladder="score")
-    assert found.ladder.sampled and 500 < found.ladder.n_rows < 1_500
-    assert [rung.name for rung in found.ladder.rungs] == ["as it is", "shift", "score curve"]
-    assert found.ladder.rungs[0].average.value == found.gap
 
 
 def test_few_rows_are_read_and_equal_to_the_bit(opened, table):
@@ -225,23 +213,12 @@ def test_faults_of_the_whole(table):
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_huge_weights_are_scaled_alike(table):
-    heavy = pa.array(table.column("w").to_numpy() * 1e250)
-    rows = table.set_column(table.column_names.index("w"), "w", heavy)
-    a, b = (
-        vc.estimate("y", "p", "x", data=data, sample_weight="w")
-        for data in (rows, ds.dataset(rows))
-    )
-    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
-
-
-@pytest.mark.usefixtures("in_batches")
 def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
-    monkeypatch.setattr(_scan, "SAMPLE", 20_000)
+    monkeypatch.setattr(_survey, "SAMPLE", 20_000)
     rng = np.random.default_rng(3)
     n = 100_000
     rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), "v": rng.lognormal(size=n)})
-    monkeypatch.setattr("varcal._sums.arrow_rows.BATCH_ROWS", 9_999)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 9_999)
     found = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
     again = vc.bin_table("y", "p", "v", data=ds.dataset(rows))
     assert found.edges == "sampled" and found.columns == again.columns
@@ -260,45 +237,8 @@ def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_given_edges_are_exact(monkeypatch, table):
-    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
-    cuts = {"x": [-1, 0, 1]}
-    a, b = (vc.bin_table("y", "p", "x", data=d, bins=cuts) for d in (table, ds.dataset(table)))
-    assert a.columns["n"] == b.columns["n"] and a.columns["bin"] == b.columns["bin"]
-    assert b.edges == "exact"
-    with pytest.raises(InputError, match="no column 'z'"):
-        vc.bin_table("y", "p", "x", data=ds.dataset(table), bins={"z": [1]})
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_sampled_columns_with_few_values_or_none(monkeypatch):
-    monkeypatch.setattr(_scan, "SAMPLE", 1_000)
-    rng = np.random.default_rng(6)
-    n = 5_000
-    columns = {
-        "none": np.full(n, np.nan),
-        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
-        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
-        "one": np.full(n, 2.5),
-    }
-    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
-    for name in columns:
-        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
-        whole = vc.bin_table("y", "p", name, data=rows)
-        assert sum(found.columns["n"]) == n
-        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
-        if name != "few":
-            assert found.columns["bin"] == whole.columns["bin"]
-            assert found.columns["n"] == whole.columns["n"]
-    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
-    assert (
-        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
-    )
-
-
-@pytest.mark.usefixtures("in_batches")
 def test_very_many_levels_do_not_fill_memory(monkeypatch):
-    monkeypatch.setattr(_scan, "MOST_LEVELS", 50)
+    monkeypatch.setattr(_survey, "MOST_LEVELS", 50)
     rng = np.random.default_rng(4)
     n = 5_000
     name = np.where(rng.random(n) < 0.5, "often", rng.integers(0, n, n).astype(str))
@@ -419,7 +359,7 @@ def test_large_integer_groups_are_distinguished():
 @pytest.mark.parametrize("event", ["correct", "positive"])
 @pytest.mark.parametrize("from_logits", [False, True])
 def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, from_logits):
-    monkeypatch.setattr(_scan, "SAMPLE", 300)
+    monkeypatch.setattr(_survey, "SAMPLE", 300)
     rng = np.random.default_rng(8)
     p = rng.uniform(0.3, 0.6, 5_000)
     p[[17, 4_001, 444]] = 0.01, 0.97, 0.5  # that a sample of 300 rows misses
@@ -460,3 +400,40 @@ def test_batches_do_not_keep_tables_of_their_own(monkeypatch):
     again = vc.collect(ds.dataset(rows), bins)
     for a, b in zip(found.sums.tables, again.sums.tables, strict=True):
         np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_huge_weights_are_scaled_alike(table):
+    heavy = pa.array(table.column("w").to_numpy() * 1e250)
+    rows = table.set_column(table.column_names.index("w"), "w", heavy)
+    a, b = (
+        vc.estimate("y", "p", "x", data=data, sample_weight="w")
+        for data in (rows, ds.dataset(rows))
+    )
+    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
+
+
+@pytest.mark.usefixtures("in_batches")
+def test_sampled_columns_with_few_values_or_none(monkeypatch):
+    monkeypatch.setattr(_survey, "SAMPLE", 1_000)
+    rng = np.random.default_rng(6)
+    n = 5_000
+    columns = {
+        "none": np.full(n, np.nan),
+        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
+        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
+        "one": np.full(n, 2.5),
+    }
+    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
+    for name in columns:
+        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
+        whole = vc.bin_table("y", "p", name, data=rows)
+        assert sum(found.columns["n"]) == n
+        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
+        if name != "few":
+            assert found.columns["bin"] == whole.columns["bin"]
+            assert found.columns["n"] == whole.columns["n"]
+    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
+    assert (
+        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
+    )

@@ -3,6 +3,7 @@
 import json
 import pickle
 import re
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,11 +13,8 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
-from cases.monitors import assert_same_state, make_bins, make_rows
-from varcal._sums import scan as _scan
-from varcal._sums import spark_rows as _spark
-from varcal.calibrators.apply_batch import Calibrate
-from varcal.calibrators.apply_spark import CalibrateWorker
+from varcal._sums import spark as _spark
+from varcal.calibrators.apply import Calibration
 from varcal.exceptions import InputError, MissingDependencyError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
@@ -71,7 +69,7 @@ def classic_frame(classic, table):
 @pytest.fixture
 def in_parts(monkeypatch):
     """No rows are few."""
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
 
 
 @pytest.fixture(scope="session")
@@ -89,37 +87,6 @@ def test_parts_equal_memory(frame, table, whole_of):
     same_audits(a, b, other_zone=["when"])  # that of the session
     for name in set(names) - {"empty"}:
         np.testing.assert_allclose(b[name].gap, a[name].gap, atol=1e-9)
-
-
-def test_few_rows_are_read_and_equal_to_the_bit(frame, table):
-    names = ["x", "kind", "Age", "age", "when", "money", DOTTED]
-    a, b = (vc.audit("y", "p", names, data=data) for data in (table, frame))
-    assert b.engine == "spark"
-    for name in names:
-        np.testing.assert_array_equal(
-            a.row(name).table.columns["gap"], b.row(name).table.columns["gap"], err_msg=name
-        )
-        assert a.row(name).uneven == b.row(name).uneven
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_every_function_takes_a_frame(classic_frame, table):
-    both = (classic_frame, table)
-    pairs = [
-        (vc.vece("y", "p", ["x", "kind"], data=data), vc.ece("y", "p", data=data)) for data in both
-    ]
-    np.testing.assert_allclose(*pairs, atol=1e-12)
-    a, b = (vc.estimate("y", "p", "x", data=data, groups="unit") for data in both)
-    assert a.debiased == pytest.approx(b.debiased) and a.p_value == pytest.approx(b.p_value)
-    assert a.to_dict()["engine"] == "spark"
-    a, b = (vc.curve("y", "p", "when", data=data) for data in both)
-    np.testing.assert_allclose(a.gap, b.gap, atol=1e-9)
-    a, b = (vc.bin_table("y", "p", "flag", data=data, event="classwise") for data in both)
-    assert a.columns["class"] == b.columns["class"] and a.columns["bin"] == b.columns["bin"]
-    np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
-    bins = vc.make_bins("y", "p", ["x", "kind"], data=table)
-    a, b = (vc.collect(data, bins) for data in both)
-    np.testing.assert_allclose(vc.vece(a, None, "x"), vc.vece(b, None, "x"), atol=1e-12)
 
 
 @pytest.mark.usefixtures("in_parts")
@@ -178,32 +145,6 @@ def test_a_calibrator_is_applied_lazily(frame, table, tree, tmp_path):
             assert column.equals(table.column(name)), name
 
 
-def test_columns_of_any_type_stay(classic, tree):
-    query = (
-        "SELECT 0.5D p, 1.5D age, array(1, 2) a, struct('x' AS k, 2 AS m) s, map('k', 1) m, "
-        "X'0A' b, NULL nothing, INTERVAL '1' DAY i, DATE'2024-01-01' d, 1.20BD c, "
-        "TIMESTAMP_NTZ'2024-01-01 00:00:00' t"
-    )
-    before = classic.sql(query)
-    after = vc.apply(tree, before)
-    assert after.drop("p_calibrated").collect() == before.collect()
-    assert after.drop("p_calibrated").schema.simpleString() == before.schema.simpleString()
-    assert not vc.apply(tree, before.limit(0)).collect()
-
-
-def test_several_classes_and_other_names(classic):
-    rng = np.random.default_rng(5)
-    p = rng.dirichlet([1, 2, 3], 400)
-    fitted = vc.calibrators.TemperatureCalibrator().fit(
-        p, np.array(["a", "b", "c"])[rng.integers(0, 3, 400)]
-    )
-    names = ["q.0", "q.1", "q.2"]
-    rows = pa.table(list(p.T), names)
-    found = vc.apply(fitted, classic.createDataFrame(rows), p=names, column="new").toArrow()
-    answer = np.column_stack([found.column(f"new_{label}").to_numpy() for label in "abc"])
-    np.testing.assert_array_equal(answer, fitted.predict_proba(p))
-
-
 def test_calibrators_that_cannot_be_applied(classic_frame, tree, tmp_path):
     with pytest.raises(InputError, match=r"source is a Spark data frame"):
         vc.apply(tree, classic_frame, tmp_path / "out.parquet")
@@ -248,11 +189,10 @@ def test_workers_without_varcal():
         def toArrow(self):  # noqa: N802
             raise RuntimeError("ModuleNotFoundError: No module named 'varcal'")
 
-    work = _scan.Scan(None, 1.0)
     with pytest.raises(
         MissingDependencyError, match="varcal is not installed in the Python of Spark's workers"
     ):
-        list(_spark.SparkRows.of(Frame()).map(["y"], work))
+        list(_spark.SparkRows.of(Frame()).map(["y"], count_rows))
 
 
 def count_rows(frame, start):
@@ -274,36 +214,26 @@ def test_a_worker_of_parts(monkeypatch):
 def test_a_worker_of_sums():
     rows = make_table(500)
     plan = vc.make_bins("y", "p", ["x", "kind"], data=rows, groups="unit")
-    tally = plan.tally()
-    whole = tally(rows, 0)
-    worker = pickle.loads(pickle.dumps(_spark.SumWorker(plan.roles.columns, tally)))
+    whole = vc.collect(rows, plan).sums
+    worker = pickle.loads(pickle.dumps(_spark.SumWorker.of(plan)))
     batches = rows.select(plan.roles.columns).to_batches(100)
     found = pa.Table.from_batches(worker(iter(batches)))
     place, *fields, fault = (column.to_numpy(zero_copy_only=False) for column in found.columns)
-    again = tally.of_cells(place, np.column_stack(fields))
+    again = plan.of_cells(place, np.column_stack(fields))
     assert (again.n_rows, again.n_dropped) == (500, 0) and not any(fault)
     for a, b in zip(again.tables, whole.tables, strict=True):
         np.testing.assert_array_equal(a, b)
     spoilt = rows.set_column(1, "p", pa.array(np.full(500, 2.0)))
     found = list(worker(iter(spoilt.select(plan.roles.columns).to_batches())))
-    assert json.loads(found[0].column("fault")[0].as_py())[0] == "p is outside [0, 1]: 2.0 at row 0"
+    assert json.loads(found[0].column("fault")[0].as_py())[0] == "p is outside [0, 1]: 2.0"
 
 
 def test_a_worker_that_calibrates(tree):
-    work = Calibrate(tree, ("p",), {"age": "age"}, ("new",), row_numbers_known=False)
-    worker = pickle.loads(pickle.dumps(CalibrateWorker(work, ("age", "x", "p"))))
+    work = Calibration(tree, ("p",), {"age": "age"}, ("new",))
+    worker = pickle.loads(pickle.dumps(partial(work.on_spark, columns=("age", "x", "p"))))
     batch = pa.record_batch({"c0": [0.1, None], "c1": ["a", "b"], "c2": [0.2, 0.9]})
     found, nothing = worker(iter([batch, batch.slice(2)]))
     assert nothing.schema == found.schema and not len(nothing)
     expected = tree.predict_proba(pa.table({"p": [0.2, 0.9]}), {"age": [0.1, None]})[:, 1]
     assert found.schema.names == ["c0", "c1", "c2", "new"]
     np.testing.assert_array_equal(found.column("new").to_numpy(), expected)
-
-
-@pytest.mark.usefixtures("in_parts")
-def test_frames_are_batches_of_a_monitor(spark):
-    bins, rows = make_bins(), make_rows(2000, 0.1, seed=5)
-    one, other = vc.Monitor(bins), vc.Monitor(bins)
-    one.update(spark.createDataFrame(pa.table(rows)), id=1)
-    other.update(rows, id=1)
-    assert_same_state(one, other)

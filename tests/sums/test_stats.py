@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 
 from varcal._input.variables import Variable
 from varcal._sums.choose import choose_bins
-from varcal._sums.kernel_numpy import bin_rows
+from varcal._sums.kernel import bin_rows
 from varcal._sums.stats import FIELDS
 from varcal.exceptions import InputError
 
@@ -70,15 +70,6 @@ def test_sums_by_their_definition(data):
     for name, term in terms.items():
         expected = [term[index == b].sum() for b in range(stats.bins.size)]
         np.testing.assert_allclose(stats.total(name), expected, atol=1e-12)
-
-
-@given(rows())
-def test_buckets_split_the_sums(data):
-    v, s, h, w, rng = data
-    bucket = rng.integers(0, 3, len(v))
-    parts = table(v, s, h, w, bucket=bucket, n_buckets=3)
-    assert parts.sums.shape[1] == 3
-    np.testing.assert_allclose(parts.sums.sum(axis=1), table(v, s, h, w).sums[:, 0], atol=1e-12)
 
 
 def test_many_chunks_equal_one_pass(rng):

@@ -194,7 +194,7 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
     [
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
-        ("collected", ("part", "classes", 0), {}, "its contents are inconsistent"),
+        ("collected", ("bins", "part", "classes", 0), {}, "it holds unknown entries"),
         (WITH_TREES, (*MODEL, "tree_share"), 1.5, r"it\.model"),
         (WITH_TREES, (*MODEL, "shift"), {"float": "inf"}, r"it\.model"),
         (WITH_TREES, (*MODEL, "of_trees"), [], r"it\.model"),

@@ -278,7 +278,7 @@ def parquet_path(tmp_path_factory):
 
 @pytest.mark.parametrize("source", SOURCES)
 def test_columns_that_cannot_be_variables_are_left_out(source, parquet_path, monkeypatch):
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)  # the last four in batches
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)  # the last four in batches
     data = SOURCES[source](parquet_path)
     for use in (
         lambda **more: vc.audit("y", "p", data=data, ladder="none", **more),

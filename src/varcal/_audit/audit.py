@@ -27,12 +27,11 @@ from varcal._options import check_flag, check_names, check_share, checked, one_o
 from varcal._search.slices import slices as search
 from varcal._sums.choose import check_cut_names
 from varcal._sums.collected import Collected, CollectedEvidence
-from varcal._sums.evidence import Evidence
+from varcal._sums.evidence import Evidence, InMemory
 from varcal._sums.gather import gather
-from varcal._sums.in_memory import InMemory
-from varcal._sums.open import lazy_rows
-from varcal._sums.question import ATOMS, N_BINS, Question
-from varcal._sums.rows_of_call import sample_rows
+from varcal._sums.plan import ATOMS, N_BINS, Question
+from varcal._sums.sources import lazy_rows
+from varcal._sums.stream import sample_rows
 from varcal._text import FINDINGS, count
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError

@@ -38,8 +38,8 @@ from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_text, checked
 from varcal._sums.bins import NumericBins, joint_index
-from varcal._sums.in_memory import InMemory
-from varcal._sums.question import ATOMS, N_BINS, Question
+from varcal._sums.evidence import InMemory
+from varcal._sums.plan import ATOMS, N_BINS, Question
 from varcal._text import (
     BASELINE,
     BETTER,
@@ -506,7 +506,7 @@ class _Set:
             return self.judged.targets[0]
         constant = Variable("all", "numeric", np.zeros(len(self.predictions)))
         rows = replace(self.predictions, variables=(constant,))
-        evidence = replace(self.evidence, predictions=rows)
+        evidence = InMemory(rows, self.evidence.question)
         return target_of(evidence, self.settings.keys[0], "all", self.settings)
 
     def uneven(self, variable: str, target: str) -> Measured:

@@ -33,8 +33,7 @@ from varcal._measures.bin_table import BinTable, bin_columns, table_of
 from varcal._measures.estimate import measure_and_test, overall_gap
 from varcal._sums.bins import Bins, LevelBins, coarse_index
 from varcal._sums.evidence import Evidence
-from varcal._sums.profile import Profile
-from varcal._sums.sided import merged
+from varcal._sums.profile import Profile, merged
 from varcal._sums.stats import BinnedStats
 from varcal._text import ABOVE, BELOW, FINDINGS, MAY_BE, NO_EVIDENCE, TOO_FEW_ROWS, near_number
 

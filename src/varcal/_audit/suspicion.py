@@ -12,8 +12,7 @@ from varcal._arrays import Floats, Ints
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
-from varcal._sums.evidence import Evidence
-from varcal._sums.in_memory import InMemory
+from varcal._sums.evidence import Evidence, InMemory
 from varcal._sums.stats import BinnedStats
 from varcal._text import percent
 

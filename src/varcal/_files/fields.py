@@ -7,10 +7,11 @@ declare; `conform` then checks it.
 from __future__ import annotations
 
 import base64
+import datetime as dt
 import math
 import types
 import typing
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import fields, is_dataclass
 from typing import Any, Union
 
@@ -28,6 +29,10 @@ MOST_DIMENSIONS = 4
 #: The byte order in files, by type.
 _BYTES = {"float64": "<f8", "int64": "<i8"}
 _DTYPES = {"f": "float64", "i": "int64", "u": "int64", "b": "bool", "U": "str", "O": "object"}
+_DATES: dict[str, Callable[[str], Any]] = {
+    "date": dt.date.fromisoformat,
+    "datetime": dt.datetime.fromisoformat,
+}
 
 #: How a class that is not a dataclass is written, or built from what was written.
 Special = Callable[[Any], Any]
@@ -53,11 +58,18 @@ def plain(value: Any, special: tuple[type, Special] | None = None) -> Any:
         return {"float": repr(value)}
     if isinstance(value, tuple | list):
         return [plain(each, special) for each in value]
+    if isinstance(value, frozenset):
+        return sorted(plain(each, special) for each in value)
+    if isinstance(value, dict) and all(isinstance(name, str) for name in value):
+        return {name: plain(each, special) for name, each in value.items()}
+    if isinstance(value, dt.date) and not getattr(value, "nanosecond", 0):
+        kind = "datetime" if isinstance(value, dt.datetime) else "date"  # also a Timestamp
+        return {kind: value.isoformat()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
     raise InputError(
         f"a {type(value).__name__} cannot be saved: {value!r}",
-        "labels, categories and parameters must be numbers, strings or booleans",
+        "labels, categories and parameters must be numbers, strings, booleans or dates",
     )
 
 
@@ -86,8 +98,12 @@ def built(data: Any, hint: Any, special: tuple[type, Special] | None = None) -> 
         return hint(**{name: built(each, hints[name], special) for name, each in data.items()})
     if isinstance(data, list):
         cells = [built(each, _inner(options, k), special) for k, each in enumerate(data)]
-        return tuple(cells) if origin is tuple else cells
+        return {tuple: tuple, frozenset: frozenset}.get(origin, list)(cells)
     if isinstance(data, dict):
+        if origin in (dict, Mapping):
+            return {name: built(each, options[1], special) for name, each in data.items()}
+        if len(data) == 1 and (kind := next(iter(data))) in _DATES:
+            return _DATES[kind](data[kind])
         if set(data) != {"float"} or data["float"] not in ("nan", "inf", "-inf"):
             raise BrokenError(f"it holds unknown entries, {sorted(data)!r}")
         return float(data["float"])
@@ -114,7 +130,7 @@ def _fits(data: Any, option: Any, special: tuple[type, Special] | None) -> bool:
         return isinstance(data, dict) and set(data) == {each.name for each in fields(kind)}
     if kind in (list, tuple) or isinstance(data, list):
         return kind in (list, tuple) and isinstance(data, list)
-    return not isinstance(data, dict) or set(data) == {"float"}
+    return not isinstance(data, dict) or set(data) <= {"float", *_DATES}
 
 
 def array_entry(array: AnyArray, special: tuple[type, Special] | None = None) -> dict[str, Any]:

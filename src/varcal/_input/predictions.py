@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.dates import as_dates, read_parts, with_dates
-from varcal._input.frames import Table, check_lengths, column_names, column_of, is_frame
+from varcal._input.frames import Table, check_lengths, column_names, column_of, columns_by_name
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part
 from varcal._input.probabilities import (
@@ -22,7 +23,12 @@ from varcal._input.probabilities import (
     probabilities,
     weights,
 )
-from varcal._input.variables import Variable, as_series, plain_array, read_columns
+from varcal._input.variables import (
+    Variable,
+    as_series,
+    present_levels,
+    read_columns,
+)
 from varcal._options import checked, of_type, or_none
 from varcal.exceptions import InputError
 
@@ -57,6 +63,8 @@ class Predictions:
         The frame library that the data came in.
     odd : mapping
         Columns that cannot be variables, with the reason.
+    engine : str
+        What read them.
     """
 
     y: AnyArray
@@ -68,6 +76,7 @@ class Predictions:
     n_dropped: int = 0
     backend: str | None = None
     odd: Mapping[str, str] = field(default_factory=dict)
+    engine: str = "numpy"
 
     def __len__(self) -> int:
         return len(self.y)
@@ -77,8 +86,8 @@ class Predictions:
         """The number of each row's unit, None without groups."""
         return None if self.unit is None else group_numbers(self.unit)
 
-    def take(self, rows: AnyArray) -> Predictions:
-        """Return the given rows (positions or a mask).
+    def take(self, rows: AnyArray, **changes: Any) -> Predictions:
+        """Return the given rows (positions or a mask); `changes` are other fields to replace.
 
         >>> Predictions.of([0, 1, 1], [0.2, 0.9, 0.4]).take(np.array([2, 0])).p
         array([0.4, 0.2])
@@ -90,6 +99,7 @@ class Predictions:
             variables=tuple(variable.take(rows) for variable in self.variables),
             weight=None if self.weight is None else self.weight[rows],
             unit=None if self.unit is None else self.unit.take(rows),
+            **changes,
         )
 
     @classmethod
@@ -157,7 +167,6 @@ class Predictions:
         """
         table = None if data is None else Table.of(data, "data")
         given, p_names, p_backend = probabilities(p, table)
-        probability = given.astype(np.float64, copy=False)
         labels = Labels.of(column_of(y, table, "y"))
         if v is ALL:
             v = other_columns(table, y, p, sample_weight, groups)
@@ -165,83 +174,91 @@ class Predictions:
         variables = tuple(_dated(variable, part) for variable in variables)
         if part is not None and part.calendar:
             variables = read_parts(variables, part.calendar)
-        weight = None
-        if sample_weight is not None:
-            weight = weights(sample_weight, table)
+        weight = None if sample_weight is None else weights(sample_weight, table)
         unit = None
         if groups is not None:
             unit = Variable.of(column_of(groups, table, "groups"), "groups", "groups")
-
-        lengths = {"y": len(labels), "p": len(probability)}
+        lengths = {"y": len(labels), "p": len(given)}
         lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
-        if weight is not None:
-            lengths["sample_weight"] = len(weight)
-        if unit is not None:
-            lengths["groups"] = len(unit)
+        lengths |= {} if weight is None else {"sample_weight": len(weight)}
+        lengths |= {} if unit is None else {"groups": len(unit)}
         if part is not None and not any(lengths.values()):
             return cls.empty(part, 0)
         check_lengths(lengths, by_name=table is not None)
-
-        n_dropped = 0
-        unknown = labels.missing()
-        if unknown.any():
-            if unlabelled == "raise":
-                row = int(unknown.argmax())
-                raise InputError.at_row(
-                    "y",
-                    "has no label",
-                    labels.raw(row),
-                    row,
-                    int(unknown.sum()),
-                    "fill it in, or drop such rows with {unlabelled}",
-                    settings={"unlabelled": "drop"},
-                )
-            kept = ~unknown
-            n_dropped = int(unknown.sum())
-            if n_dropped == len(labels):
-                if part is not None:
-                    return cls.empty(part, n_dropped)
-                raise InputError(
-                    "y has no label at any row", "at least one outcome is needed", argument="y"
-                )
-            labels, probability = labels.take(kept), probability[kept]
-            variables = tuple(variable.take(kept) for variable in variables)
-            weight = None if weight is None else weight[kept]
-            unit = None if unit is None else unit.take(kept)
-
-        labels.check_numbers(probability)
-        if from_logits:
-            probability = from_log_odds(probability)
-        n_classes = 2 if probability.ndim == 1 else probability.shape[1]
-        check_probabilities(probability, given.dtype)
-        if part is None:
-            y_codes, encoded = labels.encode(n_classes, classes)
-        elif part.classes:
-            by_meaning = part.by_meaning
-            y_codes, encoded = labels.encode(n_classes, part.classes, by_meaning=by_meaning)
-        else:
-            y_codes, encoded = np.zeros(len(labels), np.intp), part.classes
-        check_order(p_names, encoded)
-        if encoded:
-            probability = in_class_order(probability, encoded, pos_label)
-        if weight is not None:
-            weight = checked_weights(weight, part)
-        return cls(
-            y=y_codes,
-            p=probability,
-            classes=encoded,
-            variables=variables,
-            weight=weight,
-            unit=None if unit is None else check_units(unit),
-            n_dropped=n_dropped,
+        rows = cls(
+            labels.column.values,
+            given.astype(np.float64, copy=False),
+            () if part is None else part.classes,
+            variables,
+            weight,
+            unit,
             backend=(table.backend if table is not None else None) or v_backend or p_backend,
             odd=odd,
+        )
+        unknown = labels.missing()
+        if unknown.any():
+            _check_unlabelled(labels, unlabelled, part)
+            labels, rows = labels.take(~unknown), rows.take(~unknown, n_dropped=int(unknown.sum()))
+            if not len(labels) and part is not None:
+                return cls.empty(part, rows.n_dropped)
+        labels.check_numbers(rows.p)
+        probability = from_log_odds(rows.p) if from_logits else rows.p
+        check_probabilities(probability, given.dtype)
+        if part is not None and not part.classes:
+            codes, encoded = np.zeros(len(labels), np.intp), _distinct(labels)
+        else:
+            n_classes = 2 if probability.ndim == 1 else probability.shape[1]
+            known = classes if part is None else part.classes
+            by_meaning = part is not None and part.by_meaning
+            codes, encoded = labels.encode(n_classes, known, by_meaning=by_meaning)
+            check_order(p_names, encoded)
+            probability = in_class_order(probability, encoded, pos_label)
+        return replace(
+            rows,
+            y=codes,
+            p=probability,
+            classes=encoded,
+            weight=None if rows.weight is None else checked_weights(rows.weight, part),
+            unit=None if rows.unit is None else check_units(rows.unit),
         )
 
     @classmethod
     def empty(cls, part: Part, n_dropped: int) -> Predictions:
         """Return a batch without rows."""
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
+
+
+def _check_unlabelled(labels: Labels, unlabelled: str, part: Part | None) -> None:
+    """Refuse rows without a label unless they are to be dropped, and some row has one."""
+    unknown = labels.missing()
+    if unlabelled == "raise":
+        row = int(unknown.argmax())
+        raise InputError.at_row(
+            "y",
+            "has no label",
+            labels.raw(row),
+            row,
+            int(unknown.sum()),
+            "fill it in, or drop such rows with {unlabelled}",
+            settings={"unlabelled": "drop"},
+        )
+    if part is None and unknown.all():
+        raise InputError(
+            "y has no label at any row", "at least one outcome is needed", argument="y"
+        )
+
+
+def _distinct(labels: Labels) -> tuple[Hashable, ...]:
+    """Return the labels of a batch, while those of other batches are not known."""
+    column = labels.column
+    if column.kind == "levels":
+        if column.levels == (False, True):
+            return column.levels
+        return tuple(present_levels(column.values, column.levels)[1])
+    values = column.values
+    if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 1:
+        return tuple({int(values.min()), int(values.max())})
+    return tuple(np.unique(values).tolist())
 
 
 def other_columns(table: Table | None, *roles: object) -> list[str]:
@@ -278,44 +295,24 @@ def _variables(
     v: object, table: Table | None, must_read: Collection[str] | None = None
 ) -> tuple[tuple[Variable, ...], str | None, dict[str, str]]:
     """Return the variables, their library, and columns that cannot be variables."""
-    names = column_names(v, table)
     if v is None:
         return (), None, {}
+    names = column_names(v, table)
     if names is not None and table is not None:
         if len(set(names)) < len(names):
             raise InputError(
                 f"v names a column twice: {names}", "name each variable once", argument="v"
             )
-        found, odd = read_columns({n: table.column(n, "v") for n in names}, must_read)
-        return found, table.backend, odd
-    if is_frame(v) or isinstance(v, Mapping):
-        frame = Table.of(v, "v")
-        if not frame.columns:
-            raise InputError("v has no columns", "give at least one variable", argument="v")
-        columns = {name: frame.column(name, "v") for name in frame.columns}
-        found, odd = read_columns(columns, must_read)
-        return found, frame.backend or _library(columns[frame.columns[0]]), odd
-    column = column_of(v, table, "v")
-    name = getattr(v, "name", None)
-    name = name if isinstance(name, str) and name else "v"
-    series = as_series(column)
-    if series is not None:
-        return (Variable.of(column, name),), str(series.implementation.value), {}
-    array = plain_array(column, "v")
-    if array.ndim != 2:
-        return (Variable.of(array, name),), None, {}
-    if not array.shape[1]:
-        raise InputError(
-            f"v has shape {array.shape}: no columns", "give at least one variable", argument="v"
-        )
-    found, odd = read_columns({f"v{k}": array[:, k] for k in range(array.shape[1])}, must_read)
-    return found, None, odd
-
-
-def _library(column: object) -> str | None:
-    """Return the frame library of a column, None for arrays."""
-    series = as_series(column)
-    return None if series is None else str(series.implementation.value)
+        columns, backend = {name: table.column(name, "v") for name in names}, table.backend
+    else:
+        columns = columns_by_name(column_of(v, table, "v"), "v")
+        if not columns:
+            shape = f" (shape {np.shape(v)})" if isinstance(v, np.ndarray) else ""
+            raise InputError(f"v has no columns{shape}", "give at least one variable", argument="v")
+        series = as_series(next(iter(columns.values())))
+        backend = None if series is None else str(series.implementation.value)
+    found, odd = read_columns(columns, must_read)
+    return found, backend, odd
 
 
 def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, row_text
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
@@ -452,7 +452,7 @@ def _near(seconds: Floats, called: str) -> Floats:
     """Refuse instants that no calendar has."""
     far = np.abs(seconds) > FARTHEST
     if far.any():
-        what = f"holds a date further than three million years away, at row {far.argmax()}"
+        what = f"holds a date further than three million years away,{row_text(int(far.argmax()))}"
         raise _refused(called, what, "correct it, or leave it missing")
     return seconds
 

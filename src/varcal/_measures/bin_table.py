@@ -16,7 +16,7 @@ from varcal._options import checked
 from varcal._sums.bins import JointBins, NumericBins
 from varcal._sums.evidence import Evidence
 from varcal._sums.gather import gather
-from varcal._sums.question import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.plan import N_BINS, QUANTILE, BinOptions, Question
 from varcal._sums.stats import BinnedStats
 from varcal._text import html_table, text_table
 from varcal.exceptions import InputError

@@ -20,8 +20,8 @@ from varcal._options import MOST_POINTS, check_count, check_flag, checked, numbe
 from varcal._sums.curve_cells import Cells
 from varcal._sums.evidence import SCORE
 from varcal._sums.gather import gather
+from varcal._sums.plan import ATOMS, N_BINS, BinOptions, Question
 from varcal._sums.profile import Profile
-from varcal._sums.question import ATOMS, N_BINS, BinOptions, Question
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, shown
 

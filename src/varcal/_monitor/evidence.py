@@ -11,12 +11,11 @@ from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._edge_texts import edge_texts, zone_text
 from varcal._input.events import CORRECT, claim_names, collected_keys
 from varcal._input.labels import position_of
-from varcal._sums.bets import STAKES
 from varcal._sums.bins import Bins, NumericBins, coarse_index
 from varcal._sums.collected import Collected
-from varcal._sums.plan import BinPlan
+from varcal._sums.kernel import STAKES
+from varcal._sums.plan import BinPlan, Wanted
 from varcal._sums.stats import FIELDS
-from varcal._sums.tally import Wanted
 from varcal._text import number_text
 from varcal.exceptions import InputError
 

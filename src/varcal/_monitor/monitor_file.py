@@ -17,13 +17,10 @@ from varcal._files.atomic import cannot_write, target_of
 from varcal._files.conform import conform
 from varcal._files.document import BrokenError, Kind, file_bytes, load_kind
 from varcal._files.fields import array_entry, array_of
-from varcal._input.groups import N_BUCKETS
 from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
 from varcal._sums.collected import Collected
-from varcal._sums.collected_checks import check_plan
-from varcal._sums.collected_file import check_size, plan_from_dict, plan_to_dict
-from varcal._sums.plan import BinPlan
+from varcal._sums.collected_file import plan_from_dict, plan_to_dict
 from varcal.exceptions import InputError
 
 #: The arguments of `Monitor`, and the plain values and arrays that follow from batches.
@@ -120,9 +117,6 @@ def to_dict(monitor: Monitor) -> dict[str, Any]:
 def from_dict(data: dict[str, Any]) -> Monitor:
     """Return the monitor that `to_dict` described; raise an error if it is inconsistent."""
     bins = plan_from_dict(data["bins"])
-    conform(bins, BinPlan, "bins")
-    check_plan(bins)
-    check_size(bins, N_BUCKETS if bins.roles.groups else 1)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it was said before that evidence could be stronger
         monitor = Monitor(bins, **{name: data[name] for name in _SETTINGS})
@@ -146,7 +140,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     if (running.sums[:4] < 0).any():
         raise BrokenError("a sum of rows is negative")
     slim = monitor._cells.slim
-    nothing = Collected(slim, slim.tally().nothing())
+    nothing = Collected(slim, slim.nothing())
     monitor._cells.moments(nothing, bets=monitor.method == "bets")  # raises if a table is missing
     return monitor
 

@@ -18,10 +18,10 @@ from varcal._input.variables import Kind, Variable
 from varcal._search.slices_result import Condition
 from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose import fine_bins, level_bins
-from varcal._sums.gather import survey_of
-from varcal._sums.protocol import LazyRows
-from varcal._sums.roles import Roles
-from varcal._sums.rows_of_call import Few, refuse_sums, rows_of_call, sample_rows
+from varcal._sums.gather import refuse_sums, rows_of_call
+from varcal._sums.sources import LazyRows
+from varcal._sums.stream import Roles, sample_rows
+from varcal._sums.survey import survey_of
 from varcal._text import count, short_number
 
 #: Rows that are drawn from a source too large for memory.
@@ -91,15 +91,15 @@ def read_rows(
     """
     refuse_sums(y, what)
     found = rows_of_call(y, p, X, **options)
-    if isinstance(found, Few):
-        return SearchRows(found.rows, found.engine, found.n_all)
+    if isinstance(found, Predictions):
+        return SearchRows(found, found.engine, len(found) + found.n_dropped)
     lazy, roles, classes = found.rows, found.roles, options["classes"]
     if most is None:
         drawn = sample_rows(lazy, roles, classes, SAMPLE_ROWS)
         return SearchRows(drawn, lazy.engine, found.n_all)
     survey = survey_of(lazy, roles, classes, found.n_all)
     drawn = sample_rows(lazy, survey.roles, survey.part.classes, most)
-    drawn = replace(drawn, odd=survey.seen.odd)
+    drawn = replace(drawn, odd=dict(survey.odd))
     return SearchRows(drawn, lazy.engine, found.n_all, (lazy, survey.roles, survey.part))
 
 

@@ -18,7 +18,7 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import check_names, checked, or_none
 from varcal._search.cells import read_rows
-from varcal._sums.in_memory import without_left_out
+from varcal._sums.evidence import without_left_out
 from varcal._text import count, level_text, p_equation, points, wrapped
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError

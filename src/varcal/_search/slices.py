@@ -22,11 +22,11 @@ from varcal._search.cells import SearchRows, grid_of, read_rows
 from varcal._search.choose import ROUNDING, Chosen, Reach, choose, judge, reach_of, shrunk_error
 from varcal._search.outcomes import Outcomes
 from varcal._search.slices_result import SCORE, Condition, Slice, Slices
-from varcal._sums.in_memory import without_left_out
-from varcal._sums.protocol import batch_columns
-from varcal._sums.roles import Roles, rows_numbered_from
+from varcal._sums.evidence import without_left_out
+from varcal._sums.sources import batch_columns
+from varcal._sums.stream import Roles
 from varcal._threads import one_blas_thread
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, rows_numbered_from
 
 #: Known gaps that can be taken off before the search.
 AFTER = (None, "average", "single")

@@ -26,10 +26,10 @@ from varcal._search.cells import (
     read_rows,
 )
 from varcal._sums.bins import JointBins
-from varcal._sums.kernel_numpy import bin_rows
-from varcal._sums.open import lazy_rows
+from varcal._sums.gather import refuse_sums
+from varcal._sums.kernel import bin_rows
 from varcal._sums.profile import cells_of
-from varcal._sums.rows_of_call import refuse_sums
+from varcal._sums.sources import lazy_rows
 from varcal._sums.stats import BinnedStats
 from varcal._text import (
     count,

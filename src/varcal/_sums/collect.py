@@ -8,18 +8,24 @@ from typing import Any
 
 from varcal._input.events import COLLECTED_EVENTS
 from varcal._input.frames import Table
+from varcal._input.labels import Part
 from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
 from varcal._options import check_choice, check_names, checked, number, or_none
 from varcal._sums.collected import Collected
-from varcal._sums.collected_checks import check_finite
-from varcal._sums.gather import sum_up, survey_of, with_exact_edges
-from varcal._sums.open import lazy_rows
-from varcal._sums.plan import MOST_FINE_CLASSES, BinPlan, opened, plan_of
-from varcal._sums.question import BinOptions, Question
-from varcal._sums.roles import Roles
-from varcal._sums.scan import Scan, Survey
-from varcal._sums.tally import Wanted
+from varcal._sums.plan import (
+    MOST_FINE_CLASSES,
+    BinOptions,
+    BinPlan,
+    Question,
+    Wanted,
+    opened,
+    plan_of,
+    sum_up,
+)
+from varcal._sums.sources import lazy_rows
+from varcal._sums.stream import Roles
+from varcal._sums.survey import Survey, survey_of
 from varcal.exceptions import InputError
 
 
@@ -113,12 +119,14 @@ def make_bins(
         raise InputError("X is None", "name the variables", argument="X")
     if rows is None:
         roles.read(_plain(data), classes=classes)  # checks the rows and names those at fault
-        survey = Survey.of(Scan(roles, 1.0)(_plain(data), 0), roles, classes, calendar=True)
+        whole = roles.read(_plain(data), part=Part(()))
+        declared = {one.name: one.levels for one in whole.variables}
+        survey = Survey.of(whole, 0).settled(roles, classes, declared, calendar=True)
     else:
         survey = survey_of(rows, roles, classes, rows.count(), calendar=True)
     if not survey.roles.v:
-        raise all_left_out(survey.seen.odd, odd=True)
-    found = survey.part.classes
+        raise all_left_out(survey.odd, odd=True)
+    found = survey.classes
     few = len(found) <= MOST_FINE_CLASSES
     if events is not None and not events:
         raise InputError("events is empty", "name at least one, or omit it", argument="events")
@@ -132,17 +140,16 @@ def make_bins(
         question = Question(options, event, pos_label, score=score, sided=sided)
         question.keys(found)
         if rows is not None and edges == "exact":
-            survey = with_exact_edges(rows, survey, question)
-        plan = plan_of(survey, question)
+            survey = question.with_exact_edges(rows, survey)
+        plan = plan_of(survey, question, hashed=True)
         for table in plan.wanted:
             if table.sided or table.slot not in wanted:
-                wanted[table.slot] = _opened(table)
+                wanted[table.slot] = opened(table)
     left_out = plan.left_out if X is ALL else {}
     bets = _bets(list(wanted.values()), monitor) if monitor is not None and not groups else []
     return replace(
         plan,
         wanted=(*wanted.values(), *bets),
-        units=(),
         left_out=left_out,
         monitor=monitor,
         weight_cap=weight_cap,
@@ -185,12 +192,10 @@ def collect(batch: object, bins: BinPlan) -> Collected:
         for name in bins.roles.columns:
             if name not in rows.columns:
                 raise InputError.no_column(name, rows.columns, "batch")
-        collected = sum_up(rows, bins)
-        check_finite(bins, collected.sums)
-        return collected
+        return Collected(bins, sum_up(rows, bins), rows.engine, rows.backend).finite()
     table = Table.of(batch, "batch")
-    sums = check_finite(bins, bins.tally()(_plain(batch), 0))
-    return Collected(bins, sums, "numpy", table.backend)
+    sums = bins.sums_of(bins.roles.read(_plain(batch), part=bins.part))
+    return Collected(bins, sums, "numpy", table.backend).finite()
 
 
 def _plain(data: object) -> Any:
@@ -232,9 +237,3 @@ def _check_monitor(
             "it is for a monitor of weighted rows; omit it otherwise",
             argument="weight_cap",
         )
-
-
-def _opened(table: Wanted) -> Wanted:
-    if not table.names:
-        return table
-    return replace(table, fine=opened(table.fine), coarse=opened(table.coarse))

@@ -15,14 +15,11 @@ from varcal._input.dates import part_name
 from varcal._input.events import CORRECT, audit_keys, claim_keys
 from varcal._options import checked
 from varcal._sums.bins import Bins
-from varcal._sums.collected_checks import check_finite
-from varcal._sums.evidence import SCORE, Along, Evidence
-from varcal._sums.plan import BinPlan, closed
-from varcal._sums.profile import Profile
-from varcal._sums.question import BinOptions
-from varcal._sums.sided import SidedProfile, correct_of, split
+from varcal._sums.evidence import Evidence
+from varcal._sums.plan import BinPlan, Sums, closed
+from varcal._sums.profile import Profile, SidedProfile, correct_of
 from varcal._sums.stats import BinnedStats
-from varcal._sums.tally import Sums
+from varcal._sums.survey import SCORE
 from varcal._text import count, short
 from varcal.exceptions import InputError
 
@@ -61,8 +58,25 @@ class Collected:
             )
         engine = self.engine if self.engine == other.engine else "several"
         backend = self.backend if self.backend == other.backend else None
-        sums = check_finite(self.plan, self.sums + other.sums)
-        return Collected(self.plan, sums, engine, backend)
+        return Collected(self.plan, self.sums + other.sums, engine, backend).finite()
+
+    def finite(self) -> Collected:
+        """Refuse sums that overflow."""
+        for wanted, table in zip(self.plan.wanted, self.sums.tables, strict=True):
+            for name, part in zip(wanted.fields, table, strict=True):
+                if np.isfinite(part).all():
+                    continue
+                if name == "x":
+                    raise InputError(
+                        f"the sum of variable {wanted.names[0]!r} overflows",
+                        "divide the variable by a constant before the bins are chosen",
+                    )
+                raise InputError(
+                    "the sum of sample_weight overflows: these weights are much larger than those "
+                    "that the bins were chosen for",
+                    "choose the bins from rows with similar weights, or divide all weights",
+                )
+        return self
 
     def __radd__(self, other: object) -> Collected:
         # For sum(parts), which starts with 0.
@@ -112,40 +126,22 @@ class Collected:
         return f"Collected: {count(self.n_rows, 'row')} along {along} ({names})"
 
 
-@dataclass(frozen=True, eq=False)
-class CollectedEvidence(Collected, Evidence):
-    """Collected sums as the evidence of a call."""
+class CollectedEvidence(Evidence):
+    """Sums as the evidence of a call."""
 
-    @classmethod
-    def of(cls, found: Collected) -> CollectedEvidence:
-        """Return the same sums as evidence."""
-        return cls(found.plan, found.sums, found.engine, found.backend)
-
-    @property
-    def grouped(self) -> bool:
-        """Whether tables are by bucket of groups."""
-        return self.plan.roles.groups is not None
-
-    @property
-    def options(self) -> BinOptions:
-        """How variables are binned."""
-        return {
-            "n_bins": self.plan.n_bins,
-            "binning": self.plan.binning,
-            "bins": None,
-            "edges": None,
-        }
-
-    @property
-    def along(self) -> tuple[Along, ...]:
-        """The variables."""
-        return self.plan.along
-
-    @property
-    def pos_label(self) -> Hashable:
-        """The positive one of two classes, None with more."""
-        given = self.plan.roles.pos_label
-        return self.classes[1] if given is None and len(self.classes) == 2 else given
+    def __init__(self, found: Collected) -> None:
+        plan = found.plan
+        self.plan, self.sums = plan, found.sums
+        self.engine, self.backend = found.engine, found.backend
+        self.classes, self.n_rows, self.n_dropped = plan.classes, found.n_rows, found.n_dropped
+        self.grouped, self.along = plan.roles.groups is not None, plan.along
+        self.parts = tuple(map(part_name, plan.part.calendar))
+        self.odd = {name: why for name, why in plan.left_out.items() if name not in plan.roles.v}
+        n_bins, binning = plan.n_bins, plan.binning
+        self.options = {"n_bins": n_bins, "binning": binning, "bins": None, "edges": None}
+        two = plan.roles.pos_label is None and len(plan.classes) == 2
+        #: The positive one of two classes, None with more.
+        self.pos_label = plan.classes[1] if two else plan.roles.pos_label
 
     def keys(self, event: str, pos_label: Hashable = None) -> list[int]:
         """Return the keys of the claims of an event."""
@@ -200,20 +196,14 @@ class CollectedEvidence(Collected, Evidence):
             return self.sided(key, names[0]).claim
         return self._profile(key, names)
 
-    @property
-    def parts(self) -> tuple[str, ...]:
-        """The variables that are parts of dates."""
-        return tuple(map(part_name, self.plan.part.calendar))
-
     def sided(self, key: int, name: str) -> SidedProfile:
         """Return the claim about a class along a variable, by predicted side."""
-        return split(key, self._profile(key, (name,)))
+        return SidedProfile.of(key, self._profile(key, (name,)))
 
     def _profile(self, key: int, names: tuple[str, ...]) -> Profile:
         fine, coarse = self._table(key, names)
-        kinds = {variable.name: variable.kind for variable in self.along}
         name = names[0] if names else SCORE
-        return Profile(name, kinds.get(name, "numeric"), fine, fine.coarsen(coarse))
+        return Profile(name, self.plan.kinds.get(name, "numeric"), fine, coarse)
 
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
@@ -241,12 +231,6 @@ class CollectedEvidence(Collected, Evidence):
         names = {variable.name for variable in self.along} - set(explicit)
         return {name: why for name, why in self.plan.left_out.items() if name in names}
 
-    @property
-    def odd(self) -> dict[str, str]:
-        """Columns that cannot be variables, with the reason."""
-        known = self.plan.roles.v
-        return {name: why for name, why in self.plan.left_out.items() if name not in known}
-
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""
         return self.plan.date_notes
@@ -264,7 +248,8 @@ class CollectedEvidence(Collected, Evidence):
         for name in names:
             if name not in known:
                 raise InputError.no_column(name, known, "v")
-        return replace(self, plan=replace(self.plan, along=tuple(known[x] for x in names)))
+        plan = replace(self.plan, along=tuple(known[x] for x in names))
+        return CollectedEvidence(Collected(plan, self.sums, self.engine, self.backend))
 
     @cached_property
     def _tables(self) -> dict[tuple[int, tuple[str, ...]], tuple[BinnedStats, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -89,37 +89,22 @@ class Cells:
         ([1.0, 2.0], [1.0, 2.0], [0.2, 0.3])
         """
         value, cell = np.unique(np.asarray(x, float), return_inverse=True)
-        cell = cell.ravel()
-        hits, scores = np.asarray(hit, float), np.asarray(score, float)
-        w = np.ones(len(hits)) if weight is None else np.asarray(weight, float)
-        w2 = w * w
+        h, s = np.asarray(hit, float), np.asarray(score, float)
+        w = np.ones(len(h)) if weight is None else np.asarray(weight, float)
+        terms = {"n": np.ones(len(w)), "weight": w, "hit": w * h, "score": w * s, "weight2": w * w}
+        terms |= {"hit2": w * w * h, "score2": w * w * s}
+        terms |= {"square2": w * w * (h - s) ** 2, "null2": w * w * s * (1 - s)}
         k = len(value)
-        n_groups = 0 if group is None else int(np.max(group)) + 1
-        key = None if group is None else cell * n_groups + np.asarray(group, int)
-
-        def total(term: Floats) -> Floats:
-            return np.bincount(cell, term, k).astype(float)
-
-        def by_group(term: Floats) -> Floats | None:
-            if key is None:
-                return None
-            return np.bincount(key, term, k * n_groups).astype(float).reshape(k, n_groups)
-
-        cells = cls(
-            x=value,
-            n=total(np.ones(len(w))),
-            weight=total(w),
-            weight2=total(w2),
-            hit=total(w * hits),
-            score=total(w * scores),
-            hit2=total(w2 * hits),
-            score2=total(w2 * scores),
-            square2=total(w2 * (hits - scores) ** 2),
-            null2=total(w2 * scores * (1 - scores)),
-            group_weight=by_group(w),
-            group_hit=by_group(w * hits),
-            group_score=by_group(w * scores),
-        )
+        sums: dict[str, Any] = {
+            name: np.bincount(cell.ravel(), term, k) for name, term in terms.items()
+        }
+        if group is not None:
+            n_groups = int(np.max(group)) + 1
+            key = cell.ravel() * n_groups + np.asarray(group, int)
+            for name in ("weight", "hit", "score"):
+                of_group = np.bincount(key, terms[name], k * n_groups)
+                sums[f"group_{name}"] = of_group.reshape(k, n_groups)
+        cells = cls(x=value, **sums)
         return cells if most is None else cells.coarsen(most)
 
     def filled(self) -> Self:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, reduce
+from operator import add
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats
-from varcal._input.events import Claim
-from varcal._input.groups import buckets
-from varcal._input.predictions import Predictions
-from varcal._input.variables import Kind, Variable
-from varcal._sums.bins import NumericBins
-from varcal._sums.choose import fine_bins
+from varcal._input.variables import Kind
+from varcal._sums.bins import Bins, NumericBins
 from varcal._sums.curve_cells import Cells
-from varcal._sums.kernel_numpy import bin_rows
-from varcal._sums.question import N_FINE, BinOptions
 from varcal._sums.stats import FIELDS, BinnedStats
+
+#: The sums that differ for 1 − score and 1 − hit, and what they are subtracted from.
+_TURNED = {"hit": "weight", "score": "weight", "hit2": "weight2", "score2": "weight2"}
 
 # The sums that `Cells` has as well.
 _CELL_FIELDS = tuple(name for name in Cells.__dataclass_fields__ if name in FIELDS)
@@ -30,14 +30,21 @@ class Profile:
     ----------
     name, kind : str
         The variable and its kind.
-    fine, coarse : BinnedStats
-        About a thousand cells of equal support, and the bins of the metrics; the same for levels.
+    fine : BinnedStats
+        About a thousand cells of equal support; levels.
+    bins : Bins
+        The bins of the metrics.
     """
 
     name: str
     kind: Kind
     fine: BinnedStats
-    coarse: BinnedStats
+    bins: Bins
+
+    @cached_property
+    def coarse(self) -> BinnedStats:
+        """The bins of the metrics."""
+        return self.fine.coarsen(self.bins)
 
     @property
     def missing(self) -> bool:
@@ -85,18 +92,57 @@ def cells_of(stats: BinnedStats, keep: Bools, x: Floats) -> Cells:
     return Cells(**total | {"x": x}, **grouped)
 
 
-def profile(
-    predictions: Predictions,
-    claim: Claim,
-    variable: Variable,
-    options: BinOptions,
-    *,
-    n_fine: int = N_FINE,
-) -> Profile:
-    """Bin one claim along one variable, by bucket of groups if there are groups."""
-    coarse, fine = fine_bins(variable, n_fine=n_fine, **options)
-    bucket, n_buckets = buckets(predictions.unit)
-    stats = bin_rows(
-        fine, [variable], claim.score, claim.hit, predictions.weight, bucket, n_buckets
-    )
-    return Profile(variable.name, variable.kind, stats, stats.coarsen(coarse))
+@dataclass(frozen=True, eq=False)
+class SidedProfile:
+    """The claim about a class, where the class is not the predicted one and where it is.
+
+    The claim "the prediction is correct" follows from the same sums: where the class is the
+    predicted one both claims are the same; where it is not, and there are two classes, score and
+    hit are one minus those of the other.
+
+    Attributes
+    ----------
+    key : int
+        The claim.
+    others, own : Profile
+        The rows that are predicted to be of another class, and those predicted to be of this one.
+    """
+
+    key: int
+    others: Profile
+    own: Profile
+
+    @classmethod
+    def of(cls, key: int, found: Profile) -> SidedProfile:
+        """Split a profile whose table has the buckets of one side, then those of the other."""
+        sides = np.split(found.fine.sums, 2, axis=1)
+        bins = found.fine.bins
+        return cls(key, *(replace(found, fine=BinnedStats(bins, sums)) for sums in sides))
+
+    @property
+    def name(self) -> str:
+        """The variable."""
+        return self.own.name
+
+    @property
+    def claim(self) -> Profile:
+        """The claim about the class, of all rows."""
+        return merged([self.others, self.own])
+
+
+def correct_of(profiles: Sequence[SidedProfile]) -> Profile:
+    """Return the claim "the prediction is correct", from all classes or from either of two."""
+    if len(profiles) > 1:
+        return merged([one.own for one in profiles])
+    (one,) = profiles
+    # Sums of the opposite claim differ from those of its own scores by rounding only.
+    stats = one.others.fine
+    sums = stats.sums.copy()
+    for name, whole in _TURNED.items():
+        sums[FIELDS.index(name)] = stats.field(whole) - stats.field(name)
+    return merged([replace(one.others, fine=BinnedStats(stats.bins, sums)), one.own])
+
+
+def merged(profiles: Sequence[Profile]) -> Profile:
+    """Return the profile of the rows of several."""
+    return replace(profiles[0], fine=reduce(add, [one.fine for one in profiles]))

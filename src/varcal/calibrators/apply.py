@@ -1,9 +1,10 @@
-"""Adding calibrated probabilities to files and lazy rows: `apply`."""
+"""Adding calibrated probabilities to files and lazy rows of any size: `apply`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast, overload
@@ -13,6 +14,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
+from varcal._files.document import load_kind
 from varcal._files.source import (
     DELIMITERS,
     Source,
@@ -29,23 +31,15 @@ from varcal._options import (
     check_text,
     or_none,
 )
-from varcal._sums.open import lazy_rows
-from varcal._sums.roles import rows_numbered_from
+from varcal._sums.files import folder_files, is_folder
+from varcal._sums.sources import ArrowRows, LazyRows, is_paths, lazy_rows
+from varcal._sums.spark import SparkRows
 from varcal._text import counted
-from varcal.calibrators.apply_batch import (
-    added_columns,
-    calibration_of,
-    calibrator_of,
-    new_columns,
-    score_columns,
-    variable_columns,
-)
-from varcal.exceptions import InputError, import_library
+from varcal.exceptions import InputError, import_library, rows_numbered_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from varcal._sums.protocol import LazyRows
     from varcal.calibrators import Calibrator
 
 
@@ -185,34 +179,182 @@ def apply(
     check_arguments(_CHECKS, locals())
     if out is not None:
         format_of(out)  # raise an error before anything slow
-        check_target(out, calibrator)
-    rows = _as_lazy_rows(source)
-    if rows is not None and rows.engine == "spark":
-        from varcal.calibrators.apply_spark import apply_in_spark  # noqa: PLC0415
-
+        _check_target(out, calibrator)
+    none = isinstance(source, list | tuple) and not source
+    is_files = none or (is_paths(source) and not is_folder(source))
+    rows = None if is_files else _lazy(source)
+    if isinstance(rows, SparkRows):
         if out is not None:
             raise InputError(
                 f"out is {str(out)!r}, but source is a Spark data frame",
                 "leave out= out, and let Spark write the result: .write.parquet(path)",
                 argument="out",
             )
-        return apply_in_spark(calibrator, cast(Any, rows), p, X, column)
+        return _apply_in_spark(Calibration.of(calibrator, rows.columns, p, X, column), rows)
     if out is None:
         raise InputError("out is None", "give the path of the file to write", argument="out")
-    if rows is not None:
-        # The files of a PyArrow dataset are known, and those of a folder.
-        files = getattr(getattr(rows, "dataset", None), "files", ())
-        refuse_input(out, "an input file", *files)
-        return _apply_lazily(calibrator, rows, out, p, X, column)
-    sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
-    warn_how_read(sources)
-    return apply_to(calibrator, sources, out, p=p, X=X, column=column)
+    if rows is None:  # files are streamed, so that their text stays as it is written
+        sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
+        warn_how_read(sources)
+        return apply_to(calibrator, sources, out, p=p, X=X, column=column)
+    # The files of a PyArrow dataset are known, and those of a folder.
+    refuse_input(out, "an input file", *getattr(getattr(rows, "dataset", None), "files", ()))
+    import_library("pyarrow", f"writing {str(out)!r}")
+    return _apply_lazily(Calibration.of(calibrator, rows.columns, p, X, column), rows, out)
 
 
-def check_target(out: str | PathLike[str], calibrator: object) -> None:
+def _lazy(source: Any) -> LazyRows:
+    """Return lazy rows, or those of a folder; refuse rows in memory."""
+    rows = ArrowRows.of_files(folder_files(source)) if is_folder(source) else lazy_rows(source)
+    if rows is None:
+        raise InputError(
+            f"source is a {type(source).__name__}, neither files nor lazy rows",
+            "for rows in memory call calibrator.predict_proba",
+            argument="source",
+        )
+    return rows
+
+
+def _check_target(out: str | PathLike[str], calibrator: object) -> None:
     """Refuse to write onto the file of the calibrator, whatever name it is given by."""
     if isinstance(calibrator, str | PathLike):
         refuse_input(out, "the file of the calibrator", calibrator)
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The work that calibrates a batch of rows.
+
+    Attributes
+    ----------
+    fitted : Calibrator
+        The calibrator.
+    scores : tuple of str
+        The columns of uncalibrated probabilities.
+    variables : dict
+        The column of each variable of the fit.
+    added : tuple of str
+        The names of the new columns.
+    """
+
+    fitted: Calibrator
+    scores: tuple[str, ...]
+    variables: dict[str, str]
+    added: tuple[str, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        calibrator: Calibrator | str | PathLike[str],
+        known: Sequence[str] | None,
+        p: str | Sequence[str] | None,
+        X: str | Sequence[str] | None,
+        column: str,
+    ) -> Calibration:
+        """Find the columns of a calibrator among those of rows, if these are known yet."""
+        from varcal.calibrators import Calibrator  # noqa: PLC0415
+
+        fitted = calibrator
+        if not isinstance(fitted, Calibrator):
+            fitted = load_kind(check_path("calibrator", calibrator), "calibrator")
+        found = cls(fitted, _score_columns(fitted, p), _variable_columns(fitted, X))
+        return found if known is None else found.adding(column, known, "source")
+
+    def adding(self, column: str, known: Sequence[str], shown: str) -> Calibration:
+        """Name the new columns, which must not exist yet; the columns that are used must."""
+        for name in self.used:
+            if name not in known:
+                raise InputError.no_column(name, known, shown)
+        classes = self.fitted.classes_
+        added = (column,) if len(classes) == 2 else tuple(f"{column}_{label}" for label in classes)
+        for name in added:
+            if name in known:
+                raise InputError(
+                    f"{shown} already has a column {name!r}",
+                    "choose another name for the new column with {column}",
+                    argument="column",
+                    settings={"column": ...},
+                )
+        return replace(self, added=added)
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys([*self.scores, *self.variables.values()]))
+
+    def new_columns(self, table: pa.Table, start: int | None) -> list[Any]:
+        """Return the calibrated probabilities of rows, which errors number from `start`."""
+        v = {name: table.column(column) for name, column in self.variables.items()}
+        with rows_numbered_from(start):
+            q = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
+        # The probability of the second class, or of every class of more than two.
+        return list(map(_arrow_column, [q[:, 1]] if len(self.added) == 1 else q.T))
+
+    def __call__(self, frame: Any, start: int) -> pa.Table:
+        """Add calibrated probabilities to the columns of a batch."""
+        import narwhals as nw  # noqa: PLC0415
+
+        table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
+        for name, column in zip(self.added, self.new_columns(table, start), strict=True):
+            table = table.append_column(name, column)
+        return table
+
+    def on_spark(
+        self, batches: Iterable[pa.RecordBatch], *, columns: Sequence[str]
+    ) -> Iterator[pa.RecordBatch]:
+        """Add calibrated probabilities to a partition of a Spark data frame, on a worker."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        positions = [columns.index(name) for name in self.used]
+        for batch in batches:
+            new: list[Any] = [pa.array([], pa.float64())] * len(self.added)
+            if len(batch):
+                used = pa.table([batch.column(k) for k in positions], self.used)
+                new = self.new_columns(used, None)
+            names = [*batch.schema.names, *self.added]
+            yield pa.RecordBatch.from_arrays([*batch.columns, *new], names)
+
+
+def _score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:
+    """Return the columns of uncalibrated probabilities."""
+    names = fitted.score_names_ if p is None else (p,) if isinstance(p, str) else tuple(p)
+    if not names:
+        raise InputError(
+            "the columns of the probabilities are unknown: the calibrator was fitted on an array",
+            "name them with {p}",
+            argument="p",
+            settings={"p": ...},
+        )
+    return names
+
+
+def _variable_columns(fitted: Calibrator, X: str | Sequence[str] | None) -> dict[str, str]:
+    """Return the column of each variable of the fit."""
+    schema = getattr(fitted, "schema_", None)
+    own: tuple[str, ...] = () if schema is None else schema.names
+    names = own if X is None else (X,) if isinstance(X, str) else tuple(X)
+    if not own:
+        return {}
+    if len(names) != len(own):
+        raise InputError(
+            f"X names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
+            + ", ".join(map(repr, own)),
+            "name one column per variable, in that order",
+            argument="X",
+        )
+    return dict(zip(own, names, strict=True))
+
+
+def _columns_of_kind(work: Calibration, kind: str) -> frozenset[str]:
+    """Return the columns of variables of one kind; for levels, only those whose levels are text."""
+    schema = getattr(work.fitted, "schema_", None)
+    if schema is None:
+        return frozenset()
+    return frozenset(
+        work.variables[name]
+        for name, own_kind, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
+        if own_kind == kind and all(isinstance(level, str) for level in levels)
+    )
 
 
 def apply_to(
@@ -230,35 +372,53 @@ def apply_to(
     from varcal._files.read_rows import chunks_of, common_types  # noqa: PLC0415  loads pyarrow
     from varcal._files.write_rows import output_dialect  # noqa: PLC0415
 
-    check_target(out, calibrator)
+    _check_target(out, calibrator)
     if len(sources) > 1:
         refuse_input(out, "an input file", *(source.path for source in sources))
-    fitted = calibrator_of(calibrator)
+    work = Calibration.of(calibrator, None, p, X, column)
     out_format = format_of(out)[0]
     dialect = output_dialect(sources, out_format)
-    scores, variables = score_columns(fitted, p), variable_columns(fitted, X)
-    used = list(dict.fromkeys([*scores, *variables.values()]))
-    names = same_columns(sources, used)
-    added = added_columns(fitted, column, names, sources[0].shown)
+    names = same_columns(sources, work.used)
+    work = work.adding(column, names, sources[0].shown)
     as_written = all(format in DELIMITERS for format in (out_format, *(s.format for s in sources)))
-    types = common_types(
-        sources,
-        used if as_written else names,
-        _columns_of_kind(fitted, variables, "levels"),
-        _columns_of_kind(fitted, variables, "datetime"),
-    )
+    texts, dates = (_columns_of_kind(work, kind) for kind in ("levels", "datetime"))
+    types = common_types(sources, work.used if as_written else names, texts, dates)
     kept = pa.schema([(name, pa.string()) for name in names]) if as_written else types
-    schema = pa.schema([*kept, *((name, pa.float64()) for name in added)], metadata=kept.metadata)
-    needed = pa.schema([types.field(name) for name in used])
+    new = [(name, pa.float64()) for name in work.added]
+    schema = pa.schema([*kept, *new], metadata=kept.metadata)
+    needed = pa.schema([types.field(name) for name in work.used])
 
     def batches() -> Iterator[Any]:
         for file, row, all_columns, some in chunks_of(sources, kept, needed, as_written=as_written):
-            q = _calibrate(fitted, pa.Table.from_batches([some]), scores, variables, file, row)
-            columns = [*all_columns.columns, *map(_arrow_column, new_columns(q, added))]
-            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+            try:
+                found = work.new_columns(pa.Table.from_batches([some]), row)
+            except InputError as error:
+                raise error.reworded(f"{file.shown}: {error.message}") from None
+            yield pa.RecordBatch.from_arrays([*all_columns.columns, *found], schema=schema)
 
     n_rows = _write(out, schema, batches(), sources[0].shown, dialect)
-    return Applied(str(out), n_rows, added)
+    return Applied(str(out), n_rows, work.added)
+
+
+def _apply_lazily(work: Calibration, rows: LazyRows, out: str | PathLike[str]) -> Applied:
+    tables = rows.map(rows.columns, work)
+    first = next(tables, None)
+    if first is None:
+        raise InputError("source has no rows", "at least one row is needed", argument="source")
+    cast_tables = (table.cast(first.schema) for table in chain([first], tables))
+    batches = chain.from_iterable(table.to_batches() for table in cast_tables)
+    return Applied(str(out), _write(out, first.schema, batches, "source"), work.added)
+
+
+def _apply_in_spark(work: Calibration, rows: SparkRows) -> Any:
+    """Return the data frame with calibrated probabilities, which Spark's workers compute."""
+    from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
+
+    rows.check_single(work.used)
+    new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
+    schema = StructType([*rows.frame.schema.fields, *new])
+    worker = partial(work.on_spark, columns=rows.columns)
+    return rows.renamed().mapInArrow(worker, schema)
 
 
 def _write(
@@ -287,76 +447,3 @@ def _arrow_column(values: Floats) -> Any:
 
     held = pa.py_buffer(np.ascontiguousarray(values, dtype=np.float64))
     return pa.Array.from_buffers(pa.float64(), len(values), [None, held])
-
-
-def _calibrate(
-    fitted: Calibrator,
-    table: pa.Table,
-    scores: tuple[str, ...],
-    variables: dict[str, str],
-    source: Source,
-    first_row: int,
-) -> Any:
-    """Return calibrated probabilities, one column per class; errors name the row of the file."""
-    v = {name: table.column(column) for name, column in variables.items()}
-    try:
-        with rows_numbered_from(first_row):
-            return fitted.predict_proba(table.select(list(scores)), v or None)
-    except InputError as error:
-        raise error.reworded(f"{source.shown}: {error.message}") from None
-
-
-def _columns_of_kind(fitted: Calibrator, variables: dict[str, str], kind: str) -> frozenset[str]:
-    """Return the columns of variables of one kind; for levels, only those whose levels are text."""
-    schema = getattr(fitted, "schema_", None)
-    if schema is None:
-        return frozenset()
-    return frozenset(
-        variables[name]
-        for name, own_kind, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
-        if own_kind == kind and all(isinstance(level, str) for level in levels)
-    )
-
-
-def _apply_lazily(
-    calibrator: Calibrator | str | PathLike[str],
-    rows: LazyRows,
-    out: str | PathLike[str],
-    p: str | Sequence[str] | None,
-    X: str | Sequence[str] | None,
-    column: str,
-) -> Applied:
-    import_library("pyarrow", f"writing {str(out)!r}")
-
-    work = calibration_of(calibrator, rows, p, X, column)
-    tables = rows.map(rows.columns, work)
-    first = next(tables, None)
-    if first is None:
-        raise InputError("source has no rows", "at least one row is needed", argument="source")
-    cast_tables = (table.cast(first.schema) for table in chain([first], tables))
-    batches = chain.from_iterable(table.to_batches() for table in cast_tables)
-    return Applied(str(out), _write(out, first.schema, batches, "source"), work.added)
-
-
-def _as_lazy_rows(source: Any) -> LazyRows | None:
-    """Wrap lazy rows and folders; return None for files, which are streamed to keep their text."""
-    if isinstance(source, str | PathLike):
-        from varcal._sums.file_rows import folder_files, is_folder  # noqa: PLC0415
-
-        if not is_folder(source):
-            return None
-        from varcal._sums.arrow_rows import ArrowRows  # noqa: PLC0415
-
-        return ArrowRows.of_files(folder_files(source))
-    if isinstance(source, list | tuple) and all(
-        isinstance(path, str | PathLike) for path in source
-    ):
-        return None
-    rows = lazy_rows(source)
-    if rows is None:
-        raise InputError(
-            f"source is a {type(source).__name__}, neither files nor lazy rows",
-            "for rows in memory call calibrator.predict_proba",
-            argument="source",
-        )
-    return rows

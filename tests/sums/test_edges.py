@@ -1,4 +1,4 @@
-"""Lazy rows whose edges are exact have the very bins and sums of the same rows in memory."""
+"""Exact edges of lazy rows are those of memory, and sampled edges of many rows are near them."""
 
 import numpy as np
 import pyarrow as pa
@@ -6,12 +6,14 @@ import pyarrow.dataset as ds
 import pytest
 
 import varcal as vc
-from varcal._sums import exact_edges as module
-from varcal._sums import scan
-from varcal._sums.arrow_rows import ArrowRows
+from varcal._input.variables import Variable
+from varcal._sums import choose, survey
+from varcal._sums.choose import ArraySummary, fine_bins
+from varcal._sums.kernel import bin_rows
+from varcal._sums.sources import ArrowRows
 from varcal.exceptions import InputError
 
-N = 8_000
+N, MANY = 8_000, 200_000
 
 
 @pytest.fixture(scope="module")
@@ -36,9 +38,9 @@ def table():
 @pytest.fixture
 def in_batches(monkeypatch):
     """Few rows are sampled, and they come in small batches."""
-    monkeypatch.setattr("varcal._sums.protocol.FEW_ROWS", 0)
-    monkeypatch.setattr("varcal._sums.arrow_rows.BATCH_ROWS", 777)
-    monkeypatch.setattr(scan, "SAMPLE", 900)
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
+    monkeypatch.setattr(survey, "SAMPLE", 900)
 
 
 @pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
@@ -65,19 +67,11 @@ def test_so_are_those_of_the_score_and_of_an_audit(table, in_batches):
         assert again.n_bins == row.n_bins
 
 
-def test_plans_have_exact_edges_too(table, in_batches):
-    sampled = vc.make_bins("y", "p", ["normal"], data=ds.dataset(table))
-    plan = vc.make_bins("y", "p", ["normal"], data=ds.dataset(table), edges="exact")
-    inner = np.quantile(table["normal"].to_numpy(), np.linspace(0, 1, 11))[1:-1]
-    np.testing.assert_allclose(plan.wanted[0].coarse.cuts, inner, rtol=1e-12)
-    assert sampled.wanted[0].coarse.cuts != plan.wanted[0].coarse.cuts
-
-
 def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
-    monkeypatch.setattr(module, "REACH", 0.01)
+    monkeypatch.setattr(survey, "REACH", 0.01)
     made = []
-    work = module.RankPass
-    monkeypatch.setattr(module, "RankPass", lambda *given: made.append(1) or work(*given))
+    made_of = survey.RankedSummary
+    monkeypatch.setattr(survey, "RankedSummary", lambda *given: made.append(1) or made_of(*given))
     wanted = vc.bin_table("y", "p", "normal", data=table)
     found = vc.bin_table("y", "p", "normal", data=ds.dataset(table), edges="exact")
     assert list(found.columns["n"]) == list(wanted.columns["n"])
@@ -106,3 +100,63 @@ def test_rows_that_change_between_passes_are_refused(table, in_batches, monkeypa
     monkeypatch.setattr(ArrowRows, "map", shrinking)
     with pytest.raises(InputError, match="data has other rows in each pass over it"):
         vc.vece("y", "p", "normal", data=ds.dataset(table), edges="exact")
+
+
+@pytest.fixture
+def sampling(monkeypatch):
+    """Sample a tenth of the rows of these tests."""
+    monkeypatch.setattr(choose, "SAMPLE", 20_000)
+
+
+def columns(rng):
+    normal = rng.normal(50, 15, MANY)
+    odd = rng.random(MANY)
+    return {
+        "normal": normal,
+        "sorted": np.sort(normal),
+        "cyclic": np.arange(MANY) % 7.0,
+        "integers": rng.integers(17, 90, MANY),
+        "heavy": np.exp(3 * rng.normal(size=MANY)),
+        "atom": np.where(rng.random(MANY) < 0.4, 0.0, normal),
+        "single": normal.astype(np.float32),
+        "missing": np.where(odd < 0.3, np.nan, normal),
+        "infinite": np.where(odd < 0.1, -np.inf, np.where(odd < 0.3, np.inf, normal)),
+    }
+
+
+NAMES = list(columns(np.random.default_rng(0)))
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
+def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sampling, rng):
+    variable = Variable.of(columns(rng)[name], "v")
+    coarse, fine = fine_bins(variable, 10, binning, edges="sampled", n_fine=100)
+    assert fine.sampled and coarse.sampled == (binning != "uniform")
+    assert set(coarse.cuts) <= set(fine.cuts)
+    score, hit = rng.random(MANY), rng.random(MANY) < 0.5
+    stats = bin_rows(fine, [variable], score, hit)
+    assert stats.n.sum() == MANY
+    assert stats.coarsen(coarse).n.sum() == MANY
+    exact = ArraySummary(variable.values)
+    if binning == "uniform":
+        assert coarse.cuts == pytest.approx(np.linspace(coarse.low, coarse.high, 11)[1:-1])
+    elif name in ("normal", "sorted", "heavy", "single"):
+        shares = bin_rows(coarse, [variable], score, hit).n / MANY
+        np.testing.assert_allclose(shares, 0.1, atol=4 * 0.3 / 141)
+    if name == "atom" and binning == "atoms":
+        assert coarse.starts == {0.0}
+        assert exact.count(0.0) in bin_rows(coarse, [variable], score, hit).n
+
+
+def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng):
+    p = rng.beta(2, 3, MANY)
+    v = rng.normal(size=MANY)
+    y = rng.random(MANY) < np.clip(p + 0.05 * np.sin(v), 0, 1)
+    sampled = vc.vece(y, p, v, edges="sampled")
+    assert sampled == pytest.approx(vc.vece(y, p, v), abs=1e-3)
+    assert sampled != vc.vece(y, p, v) == vc.vece(y, p, v, edges="exact")
+    assert vc.bin_table(y, p, v).edges == "exact"
+    assert vc.bin_table(y, p, v, edges="sampled").edges == "sampled"
+    with pytest.raises(InputError, match="edges must be one of 'exact', 'sampled'; got 'fast'"):
+        vc.vece(y, p, v, edges="fast")

@@ -7,17 +7,22 @@ import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from varcal._sums.protocol import BATCH_ROWS, AddedWork, T, Work
+from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
+from varcal._sums.stats import FIELDS
+from varcal._sums.stream import OnChecked
 from varcal.exceptions import InputError, MissingDependencyError, import_library
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from varcal._sums.plan import BinPlan, Sums
 
 #: Pickled results are sent in rows of at most this size: Spark limits the size of messages.
 _PIECE_BYTES = 1 << 22
@@ -29,27 +34,19 @@ _PARTITION_ROWS = 1 << 40
 
 
 @dataclass(frozen=True, eq=False)
-class SparkRows:
+class SparkRows(LazyRows):
     """The rows of a Spark data frame.
 
     Works are sent to the workers of Spark, which therefore need varcal. Spark treats names that
     differ only by case as equal, and gives dots and backticks in names a meaning. Columns are
     therefore found by position. Only methods of the frame are used: the functions of
     ``pyspark.sql`` look at the process, not at the frame, to detect Spark Connect.
-
-    Attributes
-    ----------
-    columns : tuple of str
-        The names of the columns.
-    frame : pyspark.sql.DataFrame
-        The rows.
     """
 
     columns: tuple[str, ...]
     frame: Any
 
     engine: ClassVar[str] = "spark"
-    backend: ClassVar[str | None] = "pyarrow"
     row_numbers_known: ClassVar[bool] = False
 
     @classmethod
@@ -66,32 +63,12 @@ class SparkRows:
         """Return some columns of all rows as an Arrow table."""
         return self._selected(columns).toArrow().rename_columns(list(columns))
 
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Rows stay where they are: works are sent to them."""
+        raise NotImplementedError
+
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield the result of a work for each partition, or for all rows together."""
-        if isinstance(work, AddedWork):
-            yield self._summed(columns, work)
-        else:
-            yield from self._by_partition(columns, work)
-
-    def renamed(self) -> Any:
-        """Return the frame with its columns renamed to c0, c1, …."""
-        return self.frame.toDF(*(f"c{k}" for k in range(len(self.columns))))
-
-    def _summed(self, columns: Sequence[str], work: AddedWork[T]) -> T:
-        """Let Spark add up the sums of all partitions."""
-        names = [f"f{k}" for k in range(work.width)]
-        schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
-        sent = self._selected(columns).mapInArrow(SumWorker(tuple(columns), work), schema)
-        with _explain_missing_varcal():
-            found = (
-                sent.groupBy("place").agg({"fault": "min"} | dict.fromkeys(names, "sum")).toArrow()
-            )
-        _raise_faults(found.column("min(fault)"))
-        values = [found.column(f"sum({name})").to_numpy() for name in names]
-        return work.of_cells(found.column("place").to_numpy(), np.column_stack(values))
-
-    def _by_partition(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Collect the results of all partitions, in order."""
+        """Yield the result of a work for each partition, in order."""
         schema = "part long, piece long, content binary, fault string"
         sent = self._selected(columns).mapInArrow(PartWorker(tuple(columns), work), schema)
         with _explain_missing_varcal():
@@ -100,6 +77,24 @@ class SparkRows:
         pieces = zip(found.column("part").to_pylist(), found.column("content"), strict=True)
         for _, group in groupby(pieces, key=itemgetter(0)):
             yield pickle.loads(b"".join(piece.as_py() for _, piece in group))
+
+    def summed(self, plan: BinPlan, *, moments: bool) -> Sums:
+        """Let Spark add up the sums of all partitions, cell by cell."""
+        names = [f"f{k}" for k in range(len(FIELDS))]
+        schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
+        worker = SumWorker.of(plan, moments=moments)
+        sent = self._selected(worker.columns).mapInArrow(worker, schema)
+        with _explain_missing_varcal():
+            found = (
+                sent.groupBy("place").agg({"fault": "min"} | dict.fromkeys(names, "sum")).toArrow()
+            )
+        _raise_faults(found.column("min(fault)"))
+        values = [found.column(f"sum({name})").to_numpy() for name in names]
+        return plan.of_cells(found.column("place").to_numpy(), np.column_stack(values))
+
+    def renamed(self) -> Any:
+        """Return the frame with its columns renamed to c0, c1, …."""
+        return self.frame.toDF(*(f"c{k}" for k in range(len(self.columns))))
 
     def check_single(self, columns: Sequence[str]) -> None:
         """Raise an error if two columns have the same name, as they may after a join."""
@@ -136,7 +131,7 @@ class PartWorker:
         import pyarrow as pa  # noqa: PLC0415
 
         part = _partition()
-        result, fault = _result(self, batches, part)
+        result, fault = self.result(batches, part)
         content = b"" if result is None else pickle.dumps(result)
         names = ["part", "piece", "content", "fault"]
         pieces = [content[k : k + _PIECE_BYTES] for k in range(0, len(content), _PIECE_BYTES)]
@@ -147,54 +142,48 @@ class PartWorker:
             columns = [pa.array([each], kind) for each, kind in zip(row, types, strict=True)]
             yield pa.record_batch(columns, names)
 
+    def result(self, batches: Iterable[pa.RecordBatch], part: int) -> tuple[Any, str | None]:
+        """Return the sum of the results for a partition, and the error, if any, as JSON."""
+        start, total = part * _PARTITION_ROWS, None
+        try:
+            for table in merge_batches(batches):
+                result = self.work(table.rename_columns(list(self.columns)), start)
+                total = result if total is None else total + result
+                start += len(table)
+        except InputError as error:
+            # Spark would wrap an error raised here into a long trace of Java and Python.
+            return None, json.dumps([error.message, error.hint, error.argument])
+        return total, None
+
 
 @dataclass(frozen=True)
-class SumWorker:
-    """The function that a worker runs on a partition: sums that Spark can add up.
+class SumWorker(PartWorker):
+    """The function that a worker runs on a partition: sums that Spark can add up."""
 
-    Attributes
-    ----------
-    columns : tuple of str
-        The names of the columns, as the user sees them.
-    work : AddedWork
-        The work.
-    """
+    plan: BinPlan
 
-    columns: tuple[str, ...]
-    work: AddedWork[Any]
+    @classmethod
+    def of(cls, plan: BinPlan, *, moments: bool = True) -> SumWorker:
+        """Return the worker of a plan."""
+        work = OnChecked(plan.roles, plan.part, False, partial(plan.sums_of, moments=moments))
+        return cls(plan.roles.columns, work, plan)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the rows of one partition."""
         import pyarrow as pa  # noqa: PLC0415
 
-        result, fault = _result(self, batches, _partition())
-        names = ["place", *(f"f{k}" for k in range(self.work.width)), "fault"]
+        result, fault = self.result(batches, _partition())
+        names = ["place", *(f"f{k}" for k in range(len(FIELDS))), "fault"]
         if fault is not None:
-            no_sums = [pa.nulls(1, pa.float64())] * self.work.width
+            no_sums = [pa.nulls(1, pa.float64())] * len(FIELDS)
             yield pa.record_batch([pa.array([-1]), *no_sums, pa.array([fault])], names)
         elif result is not None:
-            place, values = self.work.cells(result)
+            place, values = self.plan.cells(result)
             for start in range(0, len(place), _SENT_ROWS):
                 rows = slice(start, start + _SENT_ROWS)
                 cells = [pa.array(column) for column in values[rows].T]
                 no_fault = pa.nulls(len(place[rows]), pa.string())
                 yield pa.record_batch([pa.array(place[rows]), *cells, no_fault], names)
-
-
-def _result(
-    worker: PartWorker | SumWorker, batches: Iterable[pa.RecordBatch], part: int
-) -> tuple[Any, str | None]:
-    """Return the sum of the results for all rows of a partition, and the error, if any, as JSON."""
-    start, total = part * _PARTITION_ROWS, None
-    try:
-        for table in merge_batches(batches):
-            result = worker.work(table.rename_columns(list(worker.columns)), start)
-            total = result if total is None else total + result
-            start += len(table)
-    except InputError as error:
-        # Spark would wrap an error raised here into a long trace of Java and Python.
-        return None, json.dumps([error.message, error.hint, error.argument])
-    return total, None
 
 
 def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

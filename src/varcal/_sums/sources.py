@@ -1,0 +1,397 @@
+"""Rows that are not in memory, read in batches: one class per engine, and which one data needs.
+
+An engine is a `LazyRows`: it names its columns, counts its rows and yields batches, eager frames of
+any library that narwhals supports. A *work* is called with a batch and a number that is unique to
+it: that of its first row if the engine keeps the order of rows (`row_numbers_known`). Works are
+plain values or functions of modules, because Spark pickles them and sends them to its workers.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from abc import ABC, abstractmethod
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from os import PathLike
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeVar
+
+from narwhals import dependencies as libraries
+
+from varcal._input.variables import arrow_numbers
+from varcal.exceptions import InputError, MissingDependencyError, import_library
+
+if TYPE_CHECKING:
+    from varcal._sums.files import ParquetFiles
+
+T = TypeVar("T")
+Work = Callable[[Any, int], T]
+
+#: Rows per batch: a megabyte per column of floats.
+BATCH_ROWS = 1 << 17
+#: Up to this many rows, rows are read into memory.
+FEW_ROWS = 1_000_000
+#: The same for the number of values in the requested columns (400 MB of floats).
+FEW_VALUES = 50_000_000
+#: Batches and files that PyArrow reads in advance. Its defaults (16 and 4) can hold whole files in
+#: memory without being faster.
+_BATCH_READAHEAD, _FRAGMENT_READAHEAD = 4, 1
+#: Threads at work: more of them wait for the reader and for each other.
+THREADS = min(os.cpu_count() or 1, 4)
+
+
+class LazyRows(ABC):
+    """Rows that an engine holds; an engine yields batches, and the rest follows."""
+
+    columns: tuple[str, ...]
+    #: The name of the engine in results, and the library of the frames that results return.
+    engine: ClassVar[str] = "pyarrow"
+    backend: ClassVar[str | None] = "pyarrow"
+    #: Whether `start` is the number of a row, so that messages can name rows.
+    row_numbers_known: ClassVar[bool] = True
+
+    @abstractmethod
+    def count(self) -> int:
+        """Return the number of rows."""
+
+    @abstractmethod
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an eager frame."""
+
+    @abstractmethod
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns of all rows, batch by batch and in order."""
+
+    def select(self, columns: Sequence[str]) -> Self:
+        """Return the same rows with some of their columns."""
+        return replace(self, columns=tuple(columns))  # type: ignore[type-var]
+
+    def declared_levels(self) -> dict[str, tuple[str, ...]]:
+        """Return the levels of columns whose type declares them, in their order."""
+        return {}
+
+    def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
+        """Yield the result of a work for each batch of rows, in order."""
+        return map_batches(self.batches(columns), work)
+
+
+def fits_in_memory(n_rows: int, n_columns: int) -> bool:
+    """Tell whether there are few enough rows to read them into memory."""
+    return n_rows <= FEW_ROWS and n_rows * n_columns <= FEW_VALUES
+
+
+def map_batches(batches: Iterable[Any], work: Work[T]) -> Iterator[T]:
+    """Process batches in threads, a few at a time, and yield the results in order.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batches = [pa.table({"x": [1, 2]}), pa.table({"x": [3]})]
+    >>> list(map_batches(batches, lambda frame, start: (start, frame.num_rows)))
+    [(0, 2), (2, 1)]
+    """
+    start = 0
+    waiting: deque[Future[T]] = deque()
+    with ThreadPoolExecutor(THREADS) as pool:
+        try:
+            for batch in batches:
+                if len(batch):
+                    waiting.append(pool.submit(work, batch, start))
+                    start += len(batch)
+                if len(waiting) > THREADS:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+        finally:
+            for future in waiting:
+                future.cancel()
+
+
+#: For each library, the base class of the errors that it raises for data, files and queries.
+_BASE_ERRORS = {
+    "duckdb": "Error",
+    "pyarrow": "ArrowException",
+    "polars.exceptions": "PolarsError",
+}
+
+
+@contextmanager
+def reading_rows(shown: str) -> Iterator[None]:
+    """Turn the errors of a reader into an `InputError` that names the rows.
+
+    Examples
+    --------
+    >>> with reading_rows("rows.parquet"):
+    ...     raise OSError(5, "Input/output error")
+    Traceback (most recent call last):
+    varcal.exceptions.InputError: cannot read rows.parquet: Input/output error
+    hint: check that the files are complete, and that the query runs on its own
+    """
+    loaded = [getattr(sys.modules.get(name), base, OSError) for name, base in _BASE_ERRORS.items()]
+    try:
+        yield
+    except (OSError, *loaded) as error:
+        reason = getattr(error, "strerror", None) or str(error).strip() or type(error).__name__
+        raise InputError(
+            f"cannot read {shown}: {reason.splitlines()[0]}",
+            "check that the files are complete, and that the query runs on its own",
+        ) from error
+
+
+@dataclass(frozen=True, eq=False)
+class ArrowRows(LazyRows):
+    """The rows of a PyArrow dataset; `shown` is its name in messages."""
+
+    columns: tuple[str, ...]
+    dataset: Any
+    shown: str = "the PyArrow dataset"
+
+    @classmethod
+    def of_files(cls, files: ParquetFiles) -> ArrowRows:
+        """Open Parquet files; columns are cast to types that fit all values."""
+        from pyarrow import dataset  # noqa: PLC0415
+
+        options: dict[str, Any] = {"format": "parquet"}
+        if files.keys:
+            options |= {"partitioning": "hive", "partition_base_dir": files.base or None}
+        with reading_rows(files.shown):
+            inferred = dataset.dataset(files.paths, **options).schema
+            schema = files.schema
+            for key in files.keys:
+                schema = schema.append(inferred.field(key))
+            opened = dataset.dataset(files.paths, schema=schema, **options)
+        return cls(files.columns, opened, files.shown)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        with reading_rows(self.shown):
+            return int(self.dataset.count_rows())
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an Arrow table."""
+        with reading_rows(self.shown):
+            return self.dataset.to_table(columns=list(columns))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns of all rows, batch by batch and in order."""
+        import pyarrow as pa  # noqa: PLC0415
+        from pyarrow import dataset as ds  # noqa: PLC0415
+
+        options: dict[str, Any] = {
+            "batch_readahead": _BATCH_READAHEAD,
+            "fragment_readahead": _FRAGMENT_READAHEAD,
+        }
+        if isinstance(getattr(self.dataset, "format", None), ds.ParquetFileFormat):
+            options["fragment_scan_options"] = ds.ParquetFragmentScanOptions(pre_buffer=False)
+        with reading_rows(self.shown):
+            scanner = self.dataset.scanner(columns=list(columns), batch_size=BATCH_ROWS, **options)
+            for batch in scanner.to_batches():
+                yield pa.Table.from_batches([batch])
+
+
+@dataclass(frozen=True, eq=False)
+class DuckRows(LazyRows):
+    """The rows of a DuckDB relation; `shown` is the name of the relation or files in messages.
+
+    DuckDB treats names that differ only by case as equal and renames one of them. Columns are
+    therefore found by position.
+    """
+
+    columns: tuple[str, ...]
+    relation: Any
+    shown: str = "the DuckDB relation"
+
+    engine: ClassVar[str] = "duckdb"
+
+    def __post_init__(self) -> None:
+        if not hasattr(self.relation, "to_arrow_reader"):
+            raise MissingDependencyError(
+                "reading a relation in batches needs a newer version of duckdb",
+                "pip install -U duckdb",
+            )
+
+    @classmethod
+    def of_relation(cls, relation: Any) -> DuckRows:
+        """Wrap a relation."""
+        import_library("pyarrow", "reading a DuckDB relation")
+        with reading_rows(cls.shown):
+            rows = cls(tuple(relation.columns), relation)
+        counts = Counter(name.casefold() for name in rows.columns)
+        for name in rows.columns:
+            if counts[name.casefold()] > 1:
+                raise InputError(
+                    f"the DuckDB relation has two columns of the same name: {name!r}",
+                    "give each column its own name: SELECT … AS …",
+                )
+        return rows
+
+    @classmethod
+    def of_files(cls, files: ParquetFiles) -> DuckRows:
+        """Open Parquet files of the same types: DuckDB casts all to the types of the first."""
+        duckdb = import_library("duckdb", f"reading {files.shown} with DuckDB")
+        # The statistics in Parquet files ignore NaN; DuckDB would infer that there is none.
+        query = f"FROM read_parquet(?, hive_partitioning={bool(files.keys)}, can_have_nan=true)"
+        with reading_rows(files.shown):
+            connection = duckdb.connect()
+            connection.execute("SET enable_progress_bar = false")  # keep standard output clean
+            connection.execute("SET TimeZone = 'UTC'")  # not that of this computer
+            # Prefetching holds whole groups of rows in memory, and costs more time than it saves.
+            connection.execute("SET disable_parquet_prefetching = true")
+            # The other half of the processors is left for summing the rows.
+            connection.execute(f"SET threads = {max(1, (os.cpu_count() or 1) // 2)}")
+            relation = connection.sql(query, params=[files.paths])
+            # The columns of partitions come last, including those of folders above the one given.
+            own = [*relation.columns[: len(files.schema.names)], *files.keys]
+            return cls(files.columns, relation.project(", ".join(map(_quoted, own))), files.shown)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        with reading_rows(self.shown):
+            return int(self.relation.aggregate("count(*)").fetchall()[0][0])
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an Arrow table."""
+        with reading_rows(self.shown):
+            return self._selected(columns).to_arrow_table().rename_columns(list(columns))
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns of all rows, batch by batch and in order."""
+        import pyarrow as pa  # noqa: PLC0415
+
+        with reading_rows(self.shown):
+            for batch in self._selected(columns).to_arrow_reader(BATCH_ROWS):
+                yield pa.Table.from_batches([batch]).rename_columns(list(columns))
+
+    def _selected(self, columns: Sequence[str]) -> Any:
+        own = self.relation.columns
+        quoted = [_quoted(own[self.columns.index(name)]) for name in columns]
+        # c0, c1, … are different names for DuckDB even if those of the columns are not.
+        return self.relation.project(", ".join(f"{name} AS c{k}" for k, name in enumerate(quoted)))
+
+
+def _quoted(name: str) -> str:
+    return f'"{name.replace(chr(34), 2 * chr(34))}"'
+
+
+@dataclass(frozen=True, eq=False)
+class PolarsRows(LazyRows):
+    """The rows of a polars LazyFrame, read by its streaming engine."""
+
+    columns: tuple[str, ...]
+    frame: Any
+    shown: ClassVar[str] = "the polars LazyFrame"
+
+    engine: ClassVar[str] = "polars"
+    backend: ClassVar[str | None] = "polars"
+
+    @classmethod
+    def of(cls, frame: Any) -> PolarsRows:
+        """Wrap a lazy frame."""
+        if not hasattr(frame, "collect_batches"):
+            raise MissingDependencyError(
+                "reading a lazy frame in batches needs a newer version of polars",
+                "pip install -U polars",
+            )
+        with reading_rows(cls.shown):
+            return cls(tuple(frame.collect_schema().names()), frame)
+
+    def count(self) -> int:
+        """Return the number of rows."""
+        import polars as pl  # noqa: PLC0415
+
+        with reading_rows(self.shown):
+            return int(self.frame.select(pl.len()).collect(engine="streaming").item())
+
+    def read(self, columns: Sequence[str]) -> Any:
+        """Return some columns of all rows as an eager frame."""
+        with reading_rows(self.shown):
+            return self._selected(columns).collect(engine="streaming")
+
+    def batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        """Yield some columns of all rows, batch by batch and in order."""
+        with reading_rows(self.shown):
+            yield from self._selected(columns).collect_batches(chunk_size=BATCH_ROWS)
+
+    def declared_levels(self) -> dict[str, tuple[str, ...]]:
+        """Return the levels of columns whose type declares them, in their order."""
+        import polars as pl  # noqa: PLC0415
+
+        types = self.frame.collect_schema().items()
+        return {name: tuple(one.categories) for name, one in types if isinstance(one, pl.Enum)}
+
+    def _selected(self, columns: Sequence[str]) -> Any:
+        from polars import selectors  # noqa: PLC0415
+
+        # select() would read a name such as "*" or "^a$" as a pattern.
+        return self.frame.select(selectors.by_name(*columns))
+
+
+def lazy_rows(data: Any) -> LazyRows | None:
+    """Return data that is not in memory as lazy rows, and None for data in memory.
+
+    Checking the type of `data` does not import any library.
+
+    Examples
+    --------
+    >>> lazy_rows({"y": [0, 1]}) is None
+    True
+    """
+    if isinstance(data, LazyRows):
+        return data
+    if is_paths(data):
+        from varcal._sums.files import open_files  # noqa: PLC0415
+
+        return open_files(data)
+    if libraries.is_duckdb_relation(data):
+        return DuckRows.of_relation(data)
+    if libraries.is_polars_lazyframe(data):
+        return PolarsRows.of(data)
+    if type(data).__module__.startswith("pyarrow") and hasattr(data, "scanner"):
+        return ArrowRows(tuple(data.schema.names), data)
+    if libraries.is_pyspark_dataframe(data) or libraries.is_pyspark_connect_dataframe(data):
+        from varcal._sums.spark import SparkRows  # noqa: PLC0415
+
+        return SparkRows.of(data)
+    return None
+
+
+def is_paths(data: object) -> bool:
+    """Tell whether data is a path, or a list of them."""
+    several = data if isinstance(data, list | tuple) and data else [data]
+    return all(isinstance(each, str | PathLike) for each in several)
+
+
+def batch_columns(frame: Any) -> Any:
+    """Return a PyArrow table or a polars frame as a dict of columns, and anything else as it is.
+
+    Integers and floats without nulls become arrays, without a copy where they are in one chunk;
+    other columns stay what they are. Reading arrays costs much less than reading series, which
+    matters for thousands of batches.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> batch_columns(pa.table({"x": [1.5, 2.5]}))
+    {'x': array([1.5, 2.5])}
+    """
+    if libraries.is_pyarrow_table(frame):
+        return dict(zip(frame.column_names, map(_from_arrow, frame.columns), strict=True))
+    if libraries.is_polars_dataframe(frame):
+        return {column.name: _from_polars(column) for column in frame.get_columns()}
+    return frame
+
+
+def _from_arrow(column: Any) -> Any:
+    from pyarrow import types  # noqa: PLC0415
+
+    is_plain = types.is_integer(column.type) or types.is_floating(column.type)
+    return arrow_numbers(column) if is_plain and not column.null_count else column
+
+
+def _from_polars(column: Any) -> Any:
+    is_plain = column.dtype.is_integer() or column.dtype.is_float()
+    is_wide = str(column.dtype) in ("Int128", "UInt128")
+    return column if not is_plain or is_wide or column.null_count() else column.to_numpy()
