@@ -22,6 +22,8 @@ import tomllib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
+#: Extras of tools that users have already; `make test-integrations` installs their newest.
+INTEGRATIONS = ("mlflow", "skore", "evaluate")
 OLDEST, LOCK = ROOT / ".ci" / "oldest.txt", ROOT / ".ci" / "lock.txt"
 BOUNDS_HEAD = """\
 # The lowest versions that pyproject.toml allows, written by: python tools/versions.py bounds

@@ -22,11 +22,12 @@ from varcal._inference.measured import (
 )
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._options import checked
-from varcal._sums.evidence import SCORE, Evidence
+from varcal._sums.evidence import Evidence
 from varcal._sums.gather import gather
 from varcal._sums.plan import N_BINS, QUANTILE, BinOptions, Question
 from varcal._sums.profile import Profile
 from varcal._sums.stats import BinnedStats
+from varcal._sums.survey import SCORE
 from varcal._text import html_table, level_text, p_text, short
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
