@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
+import varcal as vc
 from cases.calibrators import ALL, binary, check_probabilities, every, fitted, many
 from varcal import load
 from varcal.calibrators import (
@@ -277,3 +278,22 @@ def test_predictions_of_a_loaded_calibrator_load_no_scikit_learn(tmp_path):
         "fit.predict_proba([0.3], [[1, 2]]); assert not {'sklearn', 'pandas'} & set(sys.modules)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_logits_are_taken_as_their_probabilities(n_classes):
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(600, n_classes))
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    y = (p.cumsum(axis=1) < rng.random(600)[:, None]).sum(axis=1)
+    X = {"v": z[:, 0]}
+    if n_classes == 2:
+        z, p = z[:, 1] - z[:, 0], p[:, 1]
+    old, new = {"v": X["v"][:300]}, {"v": X["v"][300:]}
+    for method in (vc.BetaCalibrator, vc.TemperatureCalibrator, vc.VariableCalibrator):
+        of_logits = method().fit(z[:300], y[:300], old, from_logits=True)
+        found = of_logits.predict_proba(z[300:], new, from_logits=True)
+        wanted = method().fit(p[:300], y[:300], old).predict_proba(p[300:], new)
+        np.testing.assert_allclose(found, wanted, atol=1e-9)
+    with pytest.raises(InputError, match="if these are logits, pass from_logits=True"):
+        vc.BetaCalibrator().fit(3 * z, y)

@@ -315,8 +315,10 @@ def _variables(
     return found, backend, odd
 
 
-def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ...]]:
-    """Check probabilities and variables without an outcome.
+def read_scores(
+    p: object, v: object = None, *, from_logits: bool = False
+) -> tuple[Floats, tuple[Variable, ...]]:
+    """Check probabilities, or logits, and variables without an outcome.
 
     Examples
     --------
@@ -330,5 +332,6 @@ def read_scores(p: object, v: object = None) -> tuple[Floats, tuple[Variable, ..
     lengths = {"p": len(scores)}
     lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
     check_lengths(lengths, by_name=False)
+    scores = from_log_odds(scores) if from_logits else scores
     check_probabilities(scores, given.dtype)
     return scores, variables

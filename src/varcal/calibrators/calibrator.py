@@ -147,6 +147,7 @@ class Calibrator(ABC):
         groups: object = None,
         time: object = None,
         blocks: object = "auto",
+        from_logits: bool = False,
     ) -> Self:
         """Fit on rows that the classifier was not trained on.
 
@@ -178,13 +179,25 @@ class Calibrator(ABC):
             given, and apply only what helps in blocks that the fit has not seen. False: new rows
             will come from the same blocks. Otherwise the name of a column of `X`, or the block of
             each row.
+        from_logits : bool
+            Whether `p` holds logits: (n,) log-odds of `pos_label`, (n, K) logits. Say it in
+            `predict_proba`, too; exports and files take probabilities.
 
         Returns
         -------
         self
         """
         rows, n_columns = checked_rows.labelled_rows(
-            p, y, X, sample_weight, classes, groups, time, blocks, pos_label
+            p,
+            y,
+            X,
+            sample_weight,
+            classes,
+            groups,
+            time,
+            blocks,
+            pos_label,
+            from_logits=from_logits,
         )
         absent = np.flatnonzero(~rows.present())
         if absent.size == rows.n_classes - 1 and not self._fits_one_class:
@@ -218,7 +231,7 @@ class Calibrator(ABC):
             )
         return self
 
-    def predict_proba(self, p: object, X: object = None) -> Floats:
+    def predict_proba(self, p: object, X: object = None, *, from_logits: bool = False) -> Floats:
         """Return calibrated probabilities, one column per class.
 
         Parameters
@@ -227,12 +240,14 @@ class Calibrator(ABC):
             The uncalibrated probabilities; a vector holds P(y = second of `classes_`).
         X : array-like, frame or dict of columns, optional
             The variables that the calibrator was fitted on.
+        from_logits : bool
+            Whether `p` holds logits.
 
         Returns
         -------
         ndarray of shape (n, K)
         """
-        rows = self._new_rows(p, X)
+        rows = self._new_rows(p, X, from_logits)
         with consistent(self.read_from_file):
             answer = self._answer(rows)
         if self.read_from_file:
@@ -271,11 +286,11 @@ class Calibrator(ABC):
 
             check_is_fitted(self)
 
-    def _new_rows(self, p: object, X: object) -> CalibrationRows:
+    def _new_rows(self, p: object, X: object, from_logits: bool = False) -> CalibrationRows:
         """Check rows to predict, against what the calibrator was fitted on."""
         self._check_fitted()
         self._check_names(p)
-        rows = checked_rows.score_rows(p, X, len(self.classes_))
+        rows = checked_rows.score_rows(p, X, len(self.classes_), from_logits=from_logits)
         self._schema.check_zones(rows.variables)
         return rows
 
@@ -290,9 +305,9 @@ class Calibrator(ABC):
             "give the same columns in the same order",
         )
 
-    def predict(self, p: object, X: object = None) -> AnyArray:
+    def predict(self, p: object, X: object = None, *, from_logits: bool = False) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
-        winners = self.predict_proba(p, X).argmax(axis=1)
+        winners = self.predict_proba(p, X, from_logits=from_logits).argmax(axis=1)
         labels: AnyArray = self.classes_[winners]
         return labels
 

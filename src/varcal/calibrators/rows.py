@@ -124,6 +124,8 @@ def labelled_rows(
     time: object = None,
     blocks: object = "auto",
     pos_label: Hashable = None,
+    *,
+    from_logits: bool = False,
 ) -> tuple[CalibrationRows, int]:
     """Check the arguments of `fit`; also return the number of columns of p.
 
@@ -134,7 +136,13 @@ def labelled_rows(
     groups, together = _units_of(groups, time, blocks, X)
     with _in_words_of_calibrators(together):
         checked = Predictions.of(
-            y, p, X, classes=classes, sample_weight=sample_weight, groups=groups
+            y,
+            p,
+            X,
+            classes=classes,
+            sample_weight=sample_weight,
+            groups=groups,
+            from_logits=from_logits,
         )
         turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
     rows = CalibrationRows(
@@ -156,11 +164,13 @@ def labelled_rows(
     return rows, 1 if checked.p.ndim == 1 else checked.p.shape[1]
 
 
-def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
+def score_rows(
+    p: object, X: object, n_classes: int, *, from_logits: bool = False
+) -> CalibrationRows:
     """Check the arguments of `predict_proba`."""
     check_indexes({"p": p, "X": X})
     with _in_words_of_calibrators():
-        scores, variables = read_scores(p, X)
+        scores, variables = read_scores(p, X, from_logits=from_logits)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
         raise InputError(
@@ -173,14 +183,12 @@ def score_rows(p: object, X: object, n_classes: int) -> CalibrationRows:
 
 @contextmanager
 def _in_words_of_calibrators(together: str = "") -> Iterator[None]:
-    """Name the arguments of calibrators in errors, and say what to do about logits."""
+    """Name the arguments of calibrators in errors."""
     try:
         yield
     except InputError as error:
         message, hint, argument = error.message, error.hint, error.argument
-        if "from_logits" in hint:
-            hint = "turn logits z into 1 / (1 + exp(-z)) first; divide percentages by 100"
-        elif together.startswith("blocks") and "groups" in message:
+        if together.startswith("blocks") and "groups" in message:
             message, argument = message.replace("groups", "blocks", 1), "blocks"
         elif "swapped" in hint:
             hint = "p and y seem to be swapped: fit takes the scores first, fit(p, y, X)"

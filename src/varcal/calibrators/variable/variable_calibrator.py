@@ -286,7 +286,7 @@ class VariableCalibrator(Calibrator):
 
     @one_blas_thread()
     def predict_interval(
-        self, p: object, X: object = None, *, level: float = 0.95
+        self, p: object, X: object = None, *, level: float = 0.95, from_logits: bool = False
     ) -> tuple[Floats, Floats]:
         """Return intervals of the calibrated probabilities.
 
@@ -298,7 +298,7 @@ class VariableCalibrator(Calibrator):
 
         Parameters
         ----------
-        p, X
+        p, X, from_logits
             As for `predict_proba`.
         level : float
             The coverage of the intervals, on average over rows.
@@ -308,7 +308,7 @@ class VariableCalibrator(Calibrator):
         low, high : ndarray of shape (n, K)
         """
         check_level(level)
-        rows = self._new_rows(p, X)
+        rows = self._new_rows(p, X, from_logits)
         with consistent(self.read_from_file):
             reach, answer = float(ndtri(0.5 + level / 2)), self._answer(rows)
             low, high = self.model_.interval(rows.p, self._columns(rows), self._n_levels(), reach)
