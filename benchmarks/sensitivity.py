@@ -169,12 +169,12 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     "interval": (
         "_inference.calibration_test:WITHIN",
         "_inference.error_sums:CELLS_PER_ROOT",
-        "_inference.measured:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
+        "_inference.debiased:SHAPE_SHIFT,FADE,SPARSE_SHIFT,DENSE_FLOOR,LUCK,GRID_POINTS,GRIDS",
         "_inference.gap_law:NEVER_FOLDS",
         "_sums.stats:PRIOR_ROWS",
     ),
     "uneven": (
-        "_inference.measured:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
+        "_inference.debiased:CENTERED_FROM,SMALLER_FROM,SPARSE_SHIFT,DENSE_FLOOR,LUCK",
         "_inference.gap_law:MEHLER_TERMS",
         "_inference.error_sums:LEAST_MODEL,MODEL_ROWS",
         "_sums.stats:PRIOR_ROWS",

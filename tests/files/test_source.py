@@ -218,7 +218,7 @@ def test_texts_that_are_no_paths(tmp_path, monkeypatch):
 
 
 def test_a_glob_of_too_many_files_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("varcal._files.source.MOST_FILES", 2)
+    monkeypatch.setattr("varcal._files.formats.MOST_FILES", 2)
     for name in "abc":
         write(make_rows(), tmp_path / f"{name}.parquet")
     assert vc.ece("y", "p", data=str(tmp_path / "[ab].parquet")) > 0

@@ -11,7 +11,7 @@ import pytest
 
 import varcal as vc
 from cases.monitors import BINS, assert_same_state, make_bins, make_rows
-from varcal._monitor.evidence import MOST
+from varcal._monitor.detectors import MOST
 from varcal._monitor.history import MOST_BLOCKS
 from varcal._monitor.monitor_file import to_dict
 from varcal.exceptions import InputError, VarcalWarning

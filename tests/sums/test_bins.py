@@ -7,7 +7,7 @@ from hypothesis.extra.numpy import arrays
 
 from varcal._input.variables import Variable
 from varcal._sums.bins import JointBins, LevelBins, coarse_index, joint_index
-from varcal._sums.choose import choose_bins, fine_bins, support_levels
+from varcal._sums.choose_bins import choose_bins, fine_bins, support_levels
 from varcal._sums.kernel import bin_rows
 from varcal.exceptions import InputError
 

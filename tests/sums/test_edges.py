@@ -7,8 +7,9 @@ import pytest
 
 import varcal as vc
 from varcal._input.variables import Variable
-from varcal._sums import choose, survey
-from varcal._sums.choose import ArraySummary, fine_bins
+from varcal._sums import choose_bins as choose
+from varcal._sums import survey
+from varcal._sums.choose_bins import ArraySummary, fine_bins
 from varcal._sums.kernel import bin_rows
 from varcal._sums.sources import ArrowRows
 from varcal.exceptions import InputError

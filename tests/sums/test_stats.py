@@ -4,7 +4,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from varcal._input.variables import Variable
-from varcal._sums.choose import choose_bins
+from varcal._sums.choose_bins import choose_bins
 from varcal._sums.kernel import bin_rows
 from varcal._sums.stats import FIELDS
 from varcal.exceptions import InputError

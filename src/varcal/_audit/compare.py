@@ -17,8 +17,8 @@ from varcal._audit.audit import label_of
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target, read, saved
 from varcal._files.conform import restored
+from varcal._inference.debiased import LawErrors, Measured
 from varcal._inference.gap_law import GapLaw, law_of_sides
-from varcal._inference.measured import LawErrors, Measured
 from varcal._inference.multiplicity import holm, p_of_interval
 from varcal._inference.paired import (
     auc_parts,
@@ -38,8 +38,9 @@ from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable
 from varcal._options import check_choice, check_text, checked
 from varcal._sums.bins import NumericBins, joint_index
+from varcal._sums.choose_bins import ATOMS, N_BINS
 from varcal._sums.evidence import InMemory
-from varcal._sums.plan import ATOMS, N_BINS, Question
+from varcal._sums.plan import Question
 from varcal._text import (
     BASELINE,
     BETTER,

@@ -11,20 +11,13 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
-from varcal._audit.record import (
-    TOP_CLASS,
-    AuditRow,
-    Place,
-    Target,
-    TargetFigures,
-    limit_of,
-    state_of,
-)
+from varcal._audit.record import TOP_CLASS, AuditRow, Place, Target, TargetFigures
+from varcal._audit.verdict import limit_of, state_of
 from varcal._edge_texts import edge_texts
 from varcal._inference.calibration_test import calibration_test, minimum_detectable
+from varcal._inference.debiased import LawErrors, over_bins, with_p
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, cell_law, finer_law, gap_interval, gap_law, part_of
-from varcal._inference.measured import LawErrors, over_bins, with_p
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
 from varcal._input.events import CORRECT, Claim
 from varcal._input.groups import buckets

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, cast
 from varcal._audit.changes import Changes, changes
 from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
-from varcal._audit.record import AuditRow, Place, Target, read, saved, verdict_of
+from varcal._audit.record import AuditRow, Place, Target, read, saved
+from varcal._audit.verdict import verdict_of
 from varcal._files.conform import hints_of, restored
 from varcal._files.document import Kind
-from varcal._inference.measured import Measured
+from varcal._inference.debiased import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
 from varcal._options import check_flag, check_path, check_text, checked, or_none

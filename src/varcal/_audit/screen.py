@@ -23,7 +23,8 @@ from varcal._audit.ladder import (
     Left,
     Rung,
 )
-from varcal._audit.record import RARE, TOP_CLASS, AuditRow, Place, Target, state_of
+from varcal._audit.record import TOP_CLASS, AuditRow, Place, Target
+from varcal._audit.verdict import RARE, state_of
 from varcal._input.dates import CYCLES, part_name
 from varcal._text import (
     ABOVE,

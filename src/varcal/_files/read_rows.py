@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import csv, json
 
 from varcal._files.dialect import shortened
-from varcal._files.source import DELIMITERS, Source, reading, same_columns
+from varcal._files.formats import DELIMITERS, Source, reading, same_columns
 from varcal.exceptions import InputError
 
 #: Rows per chunk of Parquet and Arrow files. A chunk of ten numeric columns takes 5 MB.

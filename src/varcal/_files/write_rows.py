@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import compute
 
 from varcal._files.dialect import Dialect, encoding_name
-from varcal._files.source import DELIMITERS, Source
+from varcal._files.formats import DELIMITERS, Source
 from varcal.exceptions import InputError
 
 
@@ -57,7 +57,7 @@ def open_sink(
     path : Path
         The file.
     format : str
-        One of the keys of `varcal._files.source.FORMATS`.
+        One of the keys of `varcal._files.formats.FORMATS`.
     gzipped : bool
         Whether to compress a text format.
     schema : pyarrow.Schema

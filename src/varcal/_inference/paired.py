@@ -8,9 +8,9 @@ from dataclasses import replace
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
+from varcal._inference.debiased import Measured, interval
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, cluster_law
-from varcal._inference.measured import Measured, interval
 from varcal._inference.multiplicity import two_sided_quantile
 
 #: Probabilities are clipped to this in the log-loss, as in scikit-learn: the largest loss is 36.

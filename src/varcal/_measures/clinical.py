@@ -14,7 +14,7 @@ from varcal._input.frames import frame_of
 from varcal._input.predictions import Predictions
 from varcal._options import checked
 from varcal._sums.bins import joint_index
-from varcal._sums.choose import choose_bins
+from varcal._sums.choose_bins import choose_bins
 from varcal._text import decimals, level_text, short, text_table
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError

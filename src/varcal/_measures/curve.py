@@ -11,15 +11,16 @@ from scipy.special import ndtr
 from varcal._arrays import Bools, Floats, Ints
 from varcal._inference.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
 from varcal._inference.calibration_test import enough_groups
+from varcal._inference.debiased import LawErrors, Measured
 from varcal._inference.gap_law import gap_law
-from varcal._inference.measured import LawErrors, Measured
 from varcal._input.variables import Variable
 from varcal._measures.curve_result import SERIES, Curve, histogram_of, regions_of
 from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
+from varcal._sums.choose_bins import ATOMS, N_BINS, BinOptions
 from varcal._sums.curve_cells import Cells
 from varcal._sums.gather import gather
-from varcal._sums.plan import ATOMS, N_BINS, BinOptions, Question
+from varcal._sums.plan import Question
 from varcal._sums.profile import Profile
 from varcal._sums.survey import SCORE
 from varcal._threads import one_blas_thread

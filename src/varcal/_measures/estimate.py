@@ -10,9 +10,7 @@ from typing import Any
 import numpy as np
 
 from varcal._inference.calibration_test import Tested, calibration_test, minimum_detectable
-from varcal._inference.error_sums import error_sums
-from varcal._inference.gap_law import GapLaw, checked_groups, finer_law, gap_law
-from varcal._inference.measured import (
+from varcal._inference.debiased import (
     LawErrors,
     Measured,
     measure_classes,
@@ -20,11 +18,14 @@ from varcal._inference.measured import (
     with_p,
     with_p_of_classes,
 )
+from varcal._inference.error_sums import error_sums
+from varcal._inference.gap_law import GapLaw, checked_groups, finer_law, gap_law
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._options import checked
+from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
 from varcal._sums.evidence import Evidence
 from varcal._sums.gather import gather
-from varcal._sums.plan import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.plan import Question
 from varcal._sums.profile import Profile
 from varcal._sums.stats import BinnedStats
 from varcal._sums.survey import SCORE

@@ -17,8 +17,9 @@ from varcal._measures.curve import curve_of
 from varcal._measures.curve_result import Curve, Histogram, histogram_of
 from varcal._measures.estimate import Estimate, estimate_of
 from varcal._options import checked
+from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
 from varcal._sums.gather import gather
-from varcal._sums.plan import N_BINS, QUANTILE, BinOptions, Question
+from varcal._sums.plan import Question
 from varcal._sums.stats import BinnedStats
 from varcal._text import wrapped
 from varcal._threads import one_blas_thread

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from varcal._arrays import Bools, Floats, ratio_or_nan
-from varcal._monitor.evidence import MOST_PREDICTED, gap_interval
+from varcal._monitor.detectors import MOST_PREDICTED, gap_interval
 from varcal._options import check_text
 from varcal.exceptions import InputError, shown
 

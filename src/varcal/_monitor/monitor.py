@@ -13,7 +13,7 @@ import numpy as np
 
 from varcal._arrays import Floats, ratio_or_nan
 from varcal._input.frames import frame_of
-from varcal._monitor.evidence import Cells, Detector, Running, gap_interval, log_evidence
+from varcal._monitor.detectors import Cells, Detector, Running, gap_interval, log_evidence
 from varcal._monitor.history import Block, checked_id, view_of, with_block
 from varcal._options import check_share, checked, number, of_type
 from varcal._sums.collect import collect

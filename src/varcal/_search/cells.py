@@ -17,7 +17,7 @@ from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._search.slices_result import Condition
 from varcal._sums.bins import LevelBins, NumericBins
-from varcal._sums.choose import fine_bins, level_bins
+from varcal._sums.choose_bins import fine_bins, level_bins
 from varcal._sums.gather import refuse_sums, rows_of_call
 from varcal._sums.sources import LazyRows
 from varcal._sums.stream import Roles, sample_rows

@@ -19,7 +19,15 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
 from varcal._options import check_flag, check_names, checked, one_of, or_none, whole
 from varcal._search.cells import SearchRows, grid_of, read_rows
-from varcal._search.choose import ROUNDING, Chosen, Reach, choose, judge, reach_of, shrunk_error
+from varcal._search.choose_slices import (
+    ROUNDING,
+    Chosen,
+    Reach,
+    choose,
+    judge,
+    reach_of,
+    shrunk_error,
+)
 from varcal._search.outcomes import Outcomes
 from varcal._search.slices_result import SCORE, Condition, Slice, Slices
 from varcal._sums.evidence import without_left_out

@@ -12,17 +12,9 @@ from varcal._input.labels import Part
 from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
 from varcal._options import check_choice, check_names, checked, number, or_none
+from varcal._sums.choose_bins import BinOptions
 from varcal._sums.collected import Collected
-from varcal._sums.plan import (
-    MOST_FINE_CLASSES,
-    BinOptions,
-    BinPlan,
-    Question,
-    Wanted,
-    opened,
-    plan_of,
-    sum_up,
-)
+from varcal._sums.plan import MOST_FINE_CLASSES, BinPlan, Question, Wanted, opened, plan_of, sum_up
 from varcal._sums.sources import lazy_rows
 from varcal._sums.stream import Roles
 from varcal._sums.survey import Survey, survey_of

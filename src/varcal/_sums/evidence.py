@@ -20,17 +20,9 @@ from varcal._input.left_out import (
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._sums.bins import Bins, joint_index
-from varcal._sums.choose import RARE_LEVEL, choose_bins, fine_bins
+from varcal._sums.choose_bins import ATOMS, N_BINS, RARE_LEVEL, BinOptions, choose_bins, fine_bins
 from varcal._sums.kernel import bin_rows
-from varcal._sums.plan import (
-    ATOMS,
-    MOST_FINE_CLASSES,
-    N_BINS,
-    N_FINE,
-    Along,
-    BinOptions,
-    Question,
-)
+from varcal._sums.plan import MOST_FINE_CLASSES, N_FINE, Along, Question
 from varcal._sums.profile import Profile, SidedProfile
 from varcal._sums.stats import BinnedStats
 from varcal._sums.survey import SCORE as SCORE

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from varcal._files.dialect import UncertainDialectError
-from varcal._files.source import Source, same_columns, sources_in, sources_of, warn_how_read
+from varcal._files.formats import Source, same_columns, sources_in, sources_of, warn_how_read
 from varcal._sums.sources import ArrowRows, DuckRows, LazyRows
 from varcal.exceptions import InputError, MissingDependencyError
 

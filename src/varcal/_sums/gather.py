@@ -11,9 +11,10 @@ from varcal._input.frames import check_indexes
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.probabilities import no_weight
 from varcal._options import check_choice
+from varcal._sums.choose_bins import QUANTILE, Default
 from varcal._sums.collected import Collected, CollectedEvidence
 from varcal._sums.evidence import Evidence, InMemory
-from varcal._sums.plan import QUANTILE, Default, Question, plan_of, sum_up
+from varcal._sums.plan import Question, plan_of, sum_up
 from varcal._sums.sources import fits_in_memory, lazy_rows
 from varcal._sums.stats import FIELDS
 from varcal._sums.stream import Roles, Stream

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Any, NotRequired, TypedDict
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +25,11 @@ from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._sums.bins import Bins, JointBins, LevelBins
-from varcal._sums.choose import RARE_LEVEL, check_cut_names
+from varcal._sums.choose_bins import (
+    RARE_LEVEL,
+    BinOptions,
+    check_cut_names,
+)
 from varcal._sums.kernel import BET_FIELDS, BetTable, bin_rows, sum_bets
 from varcal._sums.sources import THREADS, LazyRows
 from varcal._sums.spark import SparkRows
@@ -39,36 +43,8 @@ from varcal.exceptions import InputError
 N_FINE = 1000
 
 
-class Default:
-    """A default, which collected statistics override; a value that a user gives must be theirs."""
-
-
-class _DefaultInt(Default, int):
-    """A default number."""
-
-
-class _DefaultStr(Default, str):
-    """A default string."""
-
-    __slots__ = ()
-
-
-#: The defaults of options of bins.
-N_BINS = _DefaultInt(10)
-QUANTILE = _DefaultStr("quantile")
-ATOMS = _DefaultStr("atoms")
 #: The event of a question that is an audit's.
 AUDIT = "audit"
-
-
-class BinOptions(TypedDict):
-    """How rows are binned."""
-
-    n_bins: int
-    binning: str
-    bins: object
-    edges: str | None
-    whole: NotRequired[tuple[str, ...]]
 
 
 @dataclass(frozen=True)

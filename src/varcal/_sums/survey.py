@@ -27,7 +27,7 @@ from varcal._input.left_out import ColumnFacts, reason_to_leave_out
 from varcal._input.predictions import Predictions
 from varcal._input.probabilities import in_class_order, no_weight, weight_exponent
 from varcal._input.variables import Variable, sort_levels
-from varcal._sums.choose import (
+from varcal._sums.choose_bins import (
     SAMPLE,
     ArraySummary,
     Ends,

@@ -15,7 +15,7 @@ from varcal._arrays import Floats
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
 from varcal._files.document import load_kind
-from varcal._files.source import (
+from varcal._files.formats import (
     DELIMITERS,
     Source,
     format_of,

@@ -12,7 +12,7 @@ import click
 from click.core import ParameterSource
 
 from varcal._files.atomic import refuse_input
-from varcal._files.source import FORMATS
+from varcal._files.formats import FORMATS
 from varcal._text import count, waiting
 from varcal.cli import _options as options
 from varcal.cli._program import WIDTH, say

@@ -16,8 +16,8 @@ import click
 
 from varcal._files.atomic import refuse_input
 from varcal._files.dialect import UNSTATED, Stated
-from varcal._files.source import FORMATS, Source, no_column, opened, source_of, sources_of
-from varcal._files.source import how_read as reading_notes
+from varcal._files.formats import FORMATS, Source, no_column, opened, source_of, sources_of
+from varcal._files.formats import how_read as reading_notes
 from varcal.cli._program import option_names, option_text, say
 from varcal.exceptions import InputError
 

@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, reduce
 from operator import add
-from typing import Any
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 
@@ -25,6 +25,38 @@ from varcal.exceptions import InputError
 
 #: The most variables that are binned jointly.
 MOST_JOINT = 16
+
+
+class Default:
+    """A default, which collected statistics override; a value that a user gives must be theirs."""
+
+
+class _DefaultInt(Default, int):
+    """A default number."""
+
+
+class _DefaultStr(Default, str):
+    """A default string."""
+
+    __slots__ = ()
+
+
+#: The defaults of options of bins.
+N_BINS = _DefaultInt(10)
+QUANTILE = _DefaultStr("quantile")
+ATOMS = _DefaultStr("atoms")
+
+
+class BinOptions(TypedDict):
+    """How rows are binned."""
+
+    n_bins: int
+    binning: str
+    bins: object
+    edges: str | None
+    whole: NotRequired[tuple[str, ...]]
+
+
 #: A level with less than 1/RARE_LEVEL of the rows of an average bin is pooled with others: gaps
 #: of so few rows say little, and a variable may have thousands of such levels.
 RARE_LEVEL = 10
