@@ -162,7 +162,7 @@ def test_sums_whose_rows_moved_to_the_other_side_are_refused(saved):
     """Found by forging: every table had all rows, but not the same ones on a side of the claim."""
     one = saved["collected"]
     document = json.loads(one.text)
-    table = next(k for k, each in enumerate(document["wanted"]) if each["names"] == ["job"])
+    table = next(k for k, each in enumerate(document["bins"]["wanted"]) if each["names"] == ["job"])
     changes = []
     for row in (0, 1):  # the number of rows and their weight
         sums = document["tables"][table]["sums"][row]

@@ -380,7 +380,7 @@ class Powered:
 def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[ClassesModel, Record]:
     """Fit the model; see `fit_two_classes`. With `plain` the order of classes is kept."""
     n, k = float(given.mass.sum()), given.p.shape[1]
-    floor = max(BELOW_LEAST * min(float(given.p[given.p > 0].min()), 1.0 / n), TINY)
+    floor = max(BELOW_LEAST * float(given.p[given.p > 0].min()), TINY)
     whole = log_rows(given.p, floor)
     key = given.key(whole.T, given.columns)
     folds = make_folds(key, given.y, given.mass, given.groups, given.time)
