@@ -16,7 +16,8 @@ from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of
 from varcal._measures.curve_result import Curve, Histogram, histogram_of
 from varcal._measures.estimate import Estimate, estimate_of
-from varcal._options import checked
+from varcal._measures.isotonic import IsotonicFit, isotonic_fit
+from varcal._options import checked, one_of
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
 from varcal._sums.gather import gather
 from varcal._sums.plan import Question
@@ -64,6 +65,8 @@ class Reliability:
         Level of all intervals and bands.
     n_rows, n_dropped : int
         Rows used, and rows dropped because their outcome is missing.
+    isotonic : IsotonicFit, optional
+        With ``method="isotonic"``: `score`, `rate`, and the simultaneous band `low`, `high`.
     """
 
     event: str
@@ -81,6 +84,7 @@ class Reliability:
     n_rows: int
     n_dropped: int
     backend: str | None = None
+    isotonic: IsotonicFit | None = None
 
     @property
     def score(self) -> Floats:
@@ -113,6 +117,7 @@ class Reliability:
             "level": self.level,
             "n_rows": self.n_rows,
             "n_dropped": self.n_dropped,
+            "isotonic": None if self.isotonic is None else self.isotonic.to_dict(),
         }
 
     @classmethod
@@ -141,6 +146,7 @@ class Reliability:
             level=data["level"],
             n_rows=data["n_rows"],
             n_dropped=data["n_dropped"],
+            isotonic=_isotonic_of(data["isotonic"]),
         )
 
     def to_frame(self) -> Any:
@@ -177,7 +183,16 @@ class Reliability:
         )
 
 
-@checked()
+def _isotonic_of(data: dict[str, list[float]] | None) -> IsotonicFit | None:
+    if data is None:
+        return None
+    found = IsotonicFit(**{name: np.array(values, np.float64) for name, values in data.items()})
+    if len({array.shape for array in vars(found).values()}) != 1 or found.score.ndim != 1:
+        raise ValueError("arrays differ in length")
+    return found
+
+
+@checked(method=one_of("smooth", "isotonic"))
 @one_blas_thread()
 def reliability(
     y: object,
@@ -191,6 +206,7 @@ def reliability(
     binning: str = QUANTILE,
     bins: object = None,
     edges: str | None = None,
+    method: str = "smooth",
     level: float = 0.95,
     sample_weight: object = None,
     groups: object = None,
@@ -212,6 +228,10 @@ def reliability(
         As in `vece`.
     classes, pos_label, sample_weight, from_logits, unlabelled
         As in `ece`; `event` is "correct" or "positive".
+    method : {"smooth", "isotonic"}
+        What is drawn besides the bins: the smooth curve with its pointwise band, or an isotonic
+        regression (CORP) over fine cells. Its band holds for all scores at once and assumes only
+        that the hit rate does not decrease with the score.
     level : float
         Level of intervals and bands.
     groups : array-like or column name, optional
@@ -227,7 +247,8 @@ def reliability(
     References
     ----------
     Bröcker and Smith (2007), Increasing the Reliability of Reliability Diagrams, Weather and
-    Forecasting 22.
+    Forecasting 22. Dimitriadis et al. (2023), Honest calibration assessment for binary outcome
+    predictions, Biometrika 110.
 
     Examples
     --------
@@ -242,6 +263,12 @@ def reliability(
             "event is 'classwise', which makes one claim per class; a diagram shows one claim",
             'use event="correct", or for one class p against y == class with event="positive"',
             argument="event",
+        )
+    if method == "isotonic" and groups is not None:
+        raise InputError(
+            "groups is given with method='isotonic', whose band is for independent rows",
+            'use method="smooth", which allows for groups',
+            argument="groups",
         )
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     evidence = gather(
@@ -271,6 +298,7 @@ def reliability(
         n_rows=evidence.n_rows,
         n_dropped=evidence.n_dropped,
         backend=evidence.backend,
+        isotonic=isotonic_fit(found.fine, level) if method == "isotonic" else None,
     )
 
 

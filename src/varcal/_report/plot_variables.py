@@ -203,7 +203,14 @@ def draw_reliability(found: Reliability, ax: Axes | None) -> Axes:
         linewidth=0, zorder=1, label="chance alone",
     )  # fmt: skip
     ax.plot([low, high], [low, high], label="says", **style.SAYS_LINE)
-    if found.curve.span > 0:
+    if found.isotonic is not None:
+        fit = found.isotonic
+        ax.fill_between(
+            fit.score, fit.low, fit.high, color=style.INK, alpha=0.12, linewidth=0, zorder=1.5,
+            step="mid", label="happens, isotonic band",
+        )  # fmt: skip
+        ax.step(fit.score, fit.rate, where="mid", color=style.INK, zorder=3, label="happens")
+    elif found.curve.span > 0:
         style.happens_line(ax, found.score, np.clip(_happens(found.curve), low, high), "happens")
     bins = (found.observed, found.observed_low, found.observed_high)
     style.dots(ax, found.predicted, bins, 0.42 * size, color=style.INK, label="happens in bins")
