@@ -69,7 +69,7 @@ def _limits(n: Floats, hits: Floats, alpha: float) -> tuple[Floats, Floats]:
 
     >>> low, high = _limits(np.array([100.0, 100.0]), np.array([20.0, 60.0]), 0.05)
     >>> low.round(2), high.round(2)
-    (array([0.1 , 0.45]), array([0.33, 0.74]))
+    (array([0.11, 0.48]), array([0.31, 0.72]))
     """
     from scipy.special import betaincinv  # noqa: PLC0415
 
