@@ -70,7 +70,7 @@ def main():
             names = list(truth) if rule == "log" else list(PARTS)
             shares = {name: round(100 * held[name] / given.draws) for name in names}
             shares |= {"isotonic band": round(100 * band / given.draws)} if rule == "log" else {}
-            off = {name: round(value, 1) for name, value in bias.items()}
+            off = {name: round(float(value), 1) for name, value in bias.items()}
             print(f"{world}, {rule}, {n:,} rows: {shares}; bias {off}", flush=True)
 
 
