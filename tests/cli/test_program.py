@@ -314,6 +314,8 @@ def test_guide_shows_real_output(tmp_path, monkeypatch):
             exec(block, names)
             continue
         for command, shown in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
-            assert shape(said_by(command)) == shape(shown), command
+            parts = re.split(r"^…\n", shown, flags=re.M)  # as in tools/doc_pages.py
+            pattern = ".*".join(re.escape(shape(part)) for part in parts)
+            assert re.fullmatch(pattern, shape(said_by(command))), command
             n_commands += 1
     assert n_commands >= 8

@@ -159,7 +159,6 @@ def yelp():
 
 class TestYelp:
     def test_what_the_papers_calibrators_do(self, yelp):
-        """The table of docs/datasets.md."""
         fit, held = yelp.part("calibration"), yelp.part("test")
         found = {
             "uncalibrated": held.p,
