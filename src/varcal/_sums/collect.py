@@ -73,7 +73,7 @@ def make_bins(
         As in `audit`, with columns by name. Without `classes`, batches may only have the labels
         of these rows. Groups are hashed into 256 buckets.
     monitor : float, optional
-        The tolerance of a `Monitor`, such as 0.02. Batches then also have the sums from which it
+        The limit of a `Monitor`, such as 0.02. Batches then also have the sums from which it
         tells soonest that a gap is larger than this.
     weight_cap : float, optional
         The largest weight that a row can have; needed for a monitor if there are weights. Later
