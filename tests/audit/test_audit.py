@@ -112,7 +112,7 @@ def test_few_events_are_never_fine(rng):
     y[:8] = 1
     found = quick(y, p, {"v": rng.permutation(n) % 3 + 0.0}, limit=0.05)
     assert found.target.few_events and found.verdict == "cannot tell"
-    assert "only 8 events" in found.sentence
+    assert "only 8 rows of the rarer outcome" in found.sentence
     assert quick(y, p, {"v": rng.normal(size=n)}).limit == pytest.approx(0.2 * 0.0004)
     assert quick(np.arange(n) % 2, np.full(n, 0.5), {"v": y}, limit=0.05).verdict == "fine"
 

@@ -6,6 +6,7 @@ write them down.
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -420,7 +421,8 @@ class Screen:
         if after.low <= 0 or after.value <= after.limit or after.value - old < after.limit / 2:
             return Sentence()
         values = f"{self._points(old)} before, {self._points(after.value)} after"
-        return filled(f" It makes {{}} worse: {values}.", StrongName(cut(name)))
+        repair = "variables" if rung.name == VARIABLES else rung.name
+        return filled(f" The repair by {repair} makes {{}} worse: {values}.", StrongName(cut(name)))
 
     def _shown_words(self) -> str:
         """Say which average or error by score there is evidence of, if none is above the limit."""
@@ -466,8 +468,8 @@ class Screen:
     def _too_few(self) -> Sentence:
         most = max(self.audit.rows, key=lambda row: row.high)
         where = " along {}" if most.high >= self._largest() else ""
-        events = self.reported.events
-        few = f" There are only {count(events, 'event')}." if self.reported.few_events else ""
+        rarer = f"{count(self.reported.events, 'row')} of the rarer outcome"
+        few = f" There are only {rarer}." if self.reported.few_events else ""
         return filled(
             f"Nothing to repair is shown, but {{}}{where} cannot be excluded; about "
             f"{count(self._rows_needed(), 'row')} would show {self._limit} points.{few}",
@@ -684,6 +686,8 @@ class Screen:
             call = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
         positive = f", pos_label={self.audit.pos_label}" if self.audit.pos_label else ""
         command = f"varcal calibrate … --method {method} -o repair.json"
+        if name == VARIABLES and self.audit.protected:
+            command += f" --exclude {shlex.quote(','.join(self.audit.protected))}"
         line = Code(call.format(positive), command=command)
         return Todo(f"Repair: {name}", Sentence.of(self._about_repair(name), line))
 

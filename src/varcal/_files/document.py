@@ -33,6 +33,7 @@ MOST_DEPTH = 150
 #: The most values, counted by commas and brackets; in Python each takes some 60 bytes.
 MOST_VALUES = 50_000_000
 #: How to come by a file that can be loaded.
+FOREIGN = "it was not written by varcal"
 HINT = "give a file that save() or a varcal command wrote"
 
 #: Where each kind of document is defined, by its name in files; loaded when it is first needed.
@@ -180,7 +181,7 @@ def parsed(data: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         raise BrokenError("it is not complete JSON") from None
     if not isinstance(document, dict):
-        raise BrokenError("it was not written by varcal")
+        raise BrokenError(FOREIGN)
     return document
 
 
@@ -266,7 +267,10 @@ def _opened(path: str | PathLike[str], wanted: str | None = None) -> tuple[Kind,
             document = parsed(data)
         name = document.get("kind")
         if not isinstance(name, str) or name not in KINDS:
-            raise BrokenError("it was not written by varcal")
+            report = "varcal" in document and "verdict" in document
+            raise BrokenError(
+                "it is a report; save() writes what load reads" if report else FOREIGN
+            )
         if wanted not in (None, name):
             raise BrokenError(f"it is {_kind(name).what}")
     except BrokenError as error:

@@ -95,7 +95,8 @@ def is_frame(source: object) -> bool:
         return True
     if isinstance(wrapped, nw.LazyFrame):
         library = type(source).__module__.split(".")[0]
-        raise InputError(f"a lazy {library} frame", "call .collect() on it first")
+        way = ".pl()" if library in ("duckdb", "_duckdb") else ".collect()"
+        raise InputError(f"a lazy {library} frame", f"call {way} on it first")
     return isinstance(wrapped, nw.DataFrame)
 
 

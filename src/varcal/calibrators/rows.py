@@ -16,7 +16,7 @@ from varcal._input.frames import Table, check_indexes, is_frame
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
-from varcal._options import EPS
+from varcal._options import EPS, check_flag
 from varcal.exceptions import InputError, VarcalError, VarcalWarning
 
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
@@ -168,6 +168,7 @@ def score_rows(
     p: object, X: object, n_classes: int, *, from_logits: bool = False
 ) -> CalibrationRows:
     """Check the arguments of `predict_proba`."""
+    check_flag("from_logits", from_logits)
     check_indexes({"p": p, "X": X})
     with _in_words_of_calibrators():
         scores, variables = read_scores(p, X, from_logits=from_logits)

@@ -16,22 +16,22 @@ _NO_UNITS = {"weight": None, "group": None}
 
 @click.command(cls=options.EachOnce)
 @options.rows
-@options.several_names("--variables", help="Columns whose levels or ranges are judged apart, too.")
+@options.several_names("--variables", help="Columns whose groups are judged apart, too.")
 @options.level
 @options.labels
 @options.from_logits
 @options.how_read
 @options.as_json
 def measures(**given: Any) -> None:
-    """Print intercept, slope, observed/expected, ICI, E50, E90 and Emax with intervals.
+    """Print intercept, slope, observed/expected, ICI, E50, E90 and Emax.
 
-    They are those of R's rms and of papers on clinical prediction models, for all rows and, with
+    They have intervals, and are those of R's rms and of papers on clinical prediction models, for all rows and, with
     --variables, for groups.
 
     \b
     Examples:
       varcal measures preds.csv --label died --prob p
-      varcal measures preds.parquet --label died --prob p --variables sex,age --json
+      varcal measures preds.csv --label died --prob p --variables sex --json
     """
     names = given["variables"] or ()
     table, _ = options.read_rows(options.Files.of(given, None), options.roles_of(given), names)
