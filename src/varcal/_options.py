@@ -148,7 +148,7 @@ def check_share(argument: str, value: object, most: float = 1.0) -> float:
     if not _is_real(value) or not 0 <= float(cast(Real, value)) <= most:
         raise InputError(
             f"{argument} must lie between 0 and {most:g}; got {shown(value)}",
-            f"try {most / 10:g}",
+            "try 0.02, which is 2 points" if argument == "limit" else f"try {most / 10:g}",
             argument=argument,
         )
     return _plain_float(value)

@@ -268,9 +268,7 @@ def _opened(path: str | PathLike[str], wanted: str | None = None) -> tuple[Kind,
         name = document.get("kind")
         if not isinstance(name, str) or name not in KINDS:
             report = "varcal" in document and "verdict" in document
-            raise BrokenError(
-                "it is a report; save() writes what load reads" if report else FOREIGN
-            )
+            raise BrokenError("it is a report, not what save() writes" if report else FOREIGN)
         if wanted not in (None, name):
             raise BrokenError(f"it is {_kind(name).what}")
     except BrokenError as error:

@@ -25,8 +25,8 @@ _NO_UNITS = {"weight": None, "group": None}
 def measures(**given: Any) -> None:
     """Print intercept, slope, observed/expected, ICI, E50, E90 and Emax.
 
-    They have intervals, and are those of R's rms and of papers on clinical prediction models, for all rows and, with
-    --variables, for groups.
+    They are those of R's rms and of papers on clinical prediction models, with intervals, for all
+    rows and, with --variables, for groups.
 
     \b
     Examples:
