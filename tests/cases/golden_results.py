@@ -42,8 +42,8 @@ ESTIMATE = (*MEASURED, "detectable", "n_rows", "n_bins", "variable", "edges")
 ROW = ("kind", "target", "p_holm", "p_bh", "rank_low", "rank_high", "n_bins", "missing")
 TARGET = ("predicted", "observed", "gap", "gap_low", "gap_high", "p_value", "events", "limit")
 RELIABILITY = ("predicted", "observed", "observed_low", "consistent_high", "counts", "smooth")
-COMPARED = ("value", "low", "high", "noise_floor", "difference", "difference_low")
-COMPARED = (*COMPARED, "difference_high")
+CHANGE = ("difference", "difference_low", "difference_high")
+COMPARED = ("value", "low", "high", "noise_floor", *CHANGE)
 
 VARIABLES = ("age", "fnlwgt", "capital-gain", "hours-per-week", "workclass", "sex")
 
@@ -200,12 +200,8 @@ def _multiclass(n, seed, power=0.65):
 
 
 def _datasets(record):
-    for name, data in {
-        "adult": vc.datasets.load_adult(),
-        "yelp": vc.datasets.load_yelp(),
-    }.items():
-        record.keep(f"datasets/{name}/y", data.y)
-        record.keep(f"datasets/{name}/p", data.p)
+    for name in ("adult", "yelp"):
+        record.fields(f"datasets/{name}", getattr(vc.datasets, f"load_{name}")(), ("y", "p"))
     record.keep("datasets/census/y_train", vc.datasets.load_census().y_train)
 
 
@@ -280,14 +276,12 @@ def _bin_tables(record):
     tables = {
         "score": vc.bin_table(y, p),
         "score/positive": vc.bin_table(y, p, event="positive", n_bins=5, level=0.9),
-        "age/uniform": vc.bin_table(y, p, X["age"], binning="uniform", n_bins=7),
         "age/classwise": vc.bin_table(y, p, X["age"], event="classwise", n_bins=4),
         "age/weights": vc.bin_table(y, p, X["age"], sample_weight=_weights(len(y))),
         "capital-gain/atoms": vc.bin_table(y, p, X["capital-gain"], binning="atoms"),
         "joint": vc.bin_table(y, p, two, n_bins=4),
-        "age/bins": vc.bin_table(y, p, X["age"], bins=[17, 30, 50, 90], event="positive"),
+        "workclass": vc.bin_table(y, p, {"workclass": X["workclass"]}),
     }
-    tables["workclass"] = vc.bin_table(y, p, {"workclass": X["workclass"]})
     for name, table in tables.items():
         _keep_table(record, f"bin_table/adult/{name}", table)
 
@@ -400,7 +394,6 @@ def _audits(record):
 
 
 def _keep_comparison(record, key, found):
-    record.keep(f"{key}/methods", list(found.methods))
     record.keep(f"{key}/figures", [" ".join(figure) for figure in found.figures])
     record.fields(key, found, ("n_rows", "n_dropped", "grouped"))
     for row in found.rows:
@@ -411,19 +404,10 @@ def _keep_comparison(record, key, found):
 def _comparisons(record):
     y, p, X = _binary(2500, 12)
     fit, held = slice(None, 1500), slice(1500, None)
-    methods = {"raw": p[held]}
-    for name, calibrator in {
-        "beta": vc.BetaCalibrator(),
-        "tree": vc.TreeCalibrator(),
-        "augmented": vc.AugmentedCalibrator(),
-    }.items():
-        calibrator.fit(p[fit], y[fit], _part(X, fit))
-        methods[name] = calibrator.predict_proba(p[held], _part(X, held))
-    some = {
-        "y": y[held],
-        "methods": {name: methods[name] for name in ("raw", "tree")},
-        "X": {name: X[name][held] for name in ("age", "kind")},
-    }
+    tree = vc.TreeCalibrator().fit(p[fit], y[fit], _part(X, fit))
+    methods = {"raw": p[held], "tree": tree.predict_proba(p[held], _part(X, held))}
+    two = {name: X[name][held] for name in ("age", "kind")}
+    some = {"y": y[held], "methods": methods, "X": two}
     many = len(y[held])
     found = {
         "plain": vc.compare(y[held], methods, _part(X, held)),
@@ -442,11 +426,8 @@ def _comparisons(record):
 def _scorers(record):
     y, _, X = _adult(0, 2000)
     numbers = np.column_stack([X[name] for name in VARIABLES[:4]])
-    for name, scorer in {
-        "ece": vc.ece_scorer(n_bins=15),
-        "vece": vc.vece_scorer(0, event="positive"),
-        "vece/joint": vc.vece_scorer([0, 3], n_bins=4, norm=2),
-    }.items():
+    joint = vc.vece_scorer([0, 3], n_bins=4, norm=2)
+    for name, scorer in {"ece": vc.ece_scorer(n_bins=15), "vece/joint": joint}.items():
         scores = cross_val_score(GaussianNB(), numbers, y, scoring=scorer, cv=3)
         record.keep(f"scorers/{name}", scores)
 
