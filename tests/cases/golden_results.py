@@ -22,7 +22,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 from pyarrow import csv, parquet
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -635,16 +634,12 @@ def _many_classes(record):
 def _classifiers(record):
     y, _, X = _adult(0, 2400)
     numbers = np.column_stack([X[name] for name in VARIABLES[:4]]).astype(float)
-    sex = {"sex": X["sex"]}
     fit, held = slice(None, 1600), slice(1600, None)
     train, train_y = numbers[fit], y[fit]
     many = len(train_y)
-    old_y, _, old = _adult(8000, 10_000)
-    model = GaussianNB().fit(np.column_stack([old[name] for name in VARIABLES[:4]]), old_y)
     make = vc.VariableCalibratedClassifier
     found = {
         "plain": make(GaussianNB()).fit(train, train_y),
-        "frozen": make(FrozenEstimator(model), variables=0).fit(train, train_y),
         "ensemble": make(GaussianNB(), variables=[0, 3], cv=3, ensemble=True).fit(train, train_y),
         "weights": make(GaussianNB(), variables=0).fit(train, train_y, _weights(many)),
         "groups": make(GaussianNB(), variables=0).fit(train, train_y, groups=_groups(many, 90)),
@@ -652,9 +647,6 @@ def _classifiers(record):
     }
     for name, classifier in found.items():
         record.keep(f"classifier/{name}/predict_proba", classifier.predict_proba(numbers[held]))
-    apart = make(GaussianNB()).fit(train, train_y, variables=_part(sex, fit))
-    answer = apart.predict_proba(numbers[held], variables=_part(sex, held))
-    record.keep("classifier/apart/predict_proba", answer)
 
 
 def _applied(record, folder):
