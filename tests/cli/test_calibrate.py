@@ -96,3 +96,15 @@ def test_calibrate_refuses(given, said, folder):
     done = run("calibrate", "cal.csv", *COLUMNS, *given, "-o", "never.json", cwd=folder)
     assert done.returncode == 2 and said in done.stderr and not done.stderr.startswith("note")
     assert not (folder / "never.json").exists()
+
+
+def test_outputs_never_replace_their_inputs(tmp_path):
+    """Not through a link either; test_atomic.py has the other names of a file."""
+    before = '{"y": 1, "p": 0.5, "age": 3}\n' * 9
+    (tmp_path / "rows.json").write_text(before)
+    (tmp_path / "link.json").symlink_to("rows.json")
+    for out in ("rows.json", "link.json"):
+        for command in ("calibrate", "audit", "compare"):
+            done = run(command, "rows.json", *COLUMNS, "-o", out, cwd=tmp_path)
+            assert done.returncode == 2 and "is an input file\nhint: write to an" in done.stderr
+    assert (tmp_path / "rows.json").read_text() == before

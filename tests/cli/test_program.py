@@ -1,7 +1,7 @@
-"""What all commands share: help, errors and exit codes, streams, signals and terminals.
+"""What all commands share: help, errors and exit codes, streams and signals.
 
-Most tests run the program in their own process. Those of start-up, signals, pipes, terminals and
-encodings start another one.
+Most tests run the program in their own process. Those of start-up, signals, pipes and encodings
+start another one.
 """
 
 import gzip
@@ -139,9 +139,6 @@ def test_an_option_of_one_value_is_refused_twice(path, option):
     )
 
 
-# ------------------------------------------------------------------ the names of options in errors
-
-
 # ------------------------------------------------------------------ bugs, warnings, encodings
 
 
@@ -187,7 +184,7 @@ def test_output_in_any_encoding(encoding, shown):
     assert done.stdout.decode(encoding).strip() == shown
 
 
-# ------------------------------------------------------------------ interrupts, pipes, terminals
+# ------------------------------------------------------------------ interrupts
 
 
 def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
@@ -207,6 +204,16 @@ def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
     _, said = process.communicate()
     assert (process.returncode, said.strip()) == (130, SAID)
     assert [path.name for path in tmp_path.iterdir()] == ["big.csv.gz"]
+
+
+def test_a_closed_pipe_ends_the_program_silently(folder):
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, "--ladder", "none"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, cwd=folder, text=True
+    )
+    process.stdout.close()
+    assert not process.stderr.read()
+    assert process.wait() == -signal.SIGPIPE  # which a shell reports as 141
 
 
 # ------------------------------------------------------------------ the guide

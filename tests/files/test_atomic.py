@@ -130,3 +130,11 @@ def test_inputs_are_not_replaced_under_any_of_their_names(tmp_path):
     assert vc.apply(FITTED, path, tmp_path / "new.csv", p="p").n_rows == 1
     with pytest.raises(InputError, match="which cannot be the name of a file"):
         FITTED.to_python().save("a\0b.py")
+
+
+def test_file_and_folder_reach_the_disk(tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)) or real(handle))
+    FITTED.save(tmp_path / "file.json")
+    assert stat.S_ISREG(synced[0].st_mode) and synced[-1].st_ino == tmp_path.stat().st_ino

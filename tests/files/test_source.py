@@ -184,3 +184,20 @@ def test_a_glob_of_too_many_files_is_refused(tmp_path, monkeypatch):
     assert vc.ece("y", "p", data=str(tmp_path / "[ab].parquet")) > 0
     with pytest.raises(InputError, match="matches more than 2 files"):
         vc.ece("y", "p", data=str(tmp_path / "*.parquet"))
+
+
+def test_hidden_files_are_skipped_and_both_extensions_read(tmp_path, tree):
+    write(make_rows(), tmp_path / "in" / "a.parquet")
+    write(make_rows(), tmp_path / "in" / "b.PQ")
+    for aside in ("_temporary/c.parquet", ".hidden/d.parquet", ".e.parquet", "_f.parquet"):
+        write(make_rows(), tmp_path / "in" / aside)
+    assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
+
+
+@pytest.mark.usefixtures("either_way")
+def test_names_that_polars_would_expand():
+    rows = make_rows(**{"*": np.arange(N) % 7, "^.*$": np.arange(N) % 5})
+    for name in ("*", "^.*$"):
+        lazy = pl.from_arrow(rows).lazy()
+        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, lazy))
+        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)

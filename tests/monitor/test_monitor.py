@@ -1,6 +1,7 @@
 """Monitors: alarms and their place, batches in any form, order and number of parts, arguments."""
 
 import copy
+import datetime as dt
 import re
 
 import numpy as np
@@ -306,3 +307,12 @@ def test_a_history_of_very_many_resets_can_be_saved(bins, tmp_path):
         monitor.update(batch, id=day)
     monitor.save(tmp_path / "state.json")
     vc.load(tmp_path / "state.json").report(tmp_path / "page.html")
+
+
+def test_ids_are_dates_of_any_library_in_any_spelling(bins):
+    monitor = vc.Monitor(bins)
+    assert monitor.update(make_rows(50), id=dt.date(2026, 8, 31)).id == "2026-08-31"
+    monitor.update(make_rows(50), id=np.datetime64("2026-09-01"))
+    with pytest.raises(InputError, match="id is '2026-9-1', which is already counted"):
+        monitor.update(make_rows(50), id="2026-9-1")
+    monitor.update(make_rows(50), id="2026-10-1")

@@ -6,6 +6,7 @@ varcal, in a time and a memory that the size of the file bounds.
 
 import json
 import os
+import tracemalloc
 from random import Random
 
 import numpy as np
@@ -194,3 +195,18 @@ def test_other_formats_are_refused(saved, format, said):
     one.path.write_text(json.dumps(json.loads(one.text) | {"format": format, "varcal": "9"}))
     with pytest.raises(InputError, match=f"was written by {said}"):
         vc.load(one.path)
+
+
+@pytest.mark.parametrize(
+    "shape", [[0, 16_000, 10**12], [16_000, 16_000], [10**12], [1] * 40, [-1], [2.0], ["x"]]
+)
+@pytest.mark.parametrize("held", [{"base64": ""}, {"values": []}])
+def test_an_array_takes_no_more_memory_than_its_bytes(saved, shape, held):
+    entry = {"dtype": "float64", "shape": shape, **held}
+    path = changed_file(saved["VariableCalibrator 2"], ((*MODEL, "full", "covariance"), entry))
+    tracemalloc.start()
+    with pytest.raises(InputError, match="is not a saved calibrator"):
+        vc.load(path)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert most < 30_000_000
