@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import varcal as vc
 from cases.command_line import run
 
 COLUMNS = ["--label", "y", "--prob", "p", "--draws", "19", "--level", "0.9"]
@@ -42,3 +43,11 @@ def test_the_gate_of_an_audit(files):
     assert done.returncode == 1
     assert "clearly off (--fail-on slice); first" in done.stdout
     assert "Combinations of variables" in done.stdout
+
+
+def test_outputs(files, tmp_path):
+    for name in ("found.json", "found.md"):
+        done = run("slices", str(files / "off.csv"), *COLUMNS, "-o", str(tmp_path / name))
+        assert done.returncode == 0
+    assert len(vc.load(tmp_path / "found.json"))
+    assert "| Slice |" in (tmp_path / "found.md").read_text(encoding="utf-8")

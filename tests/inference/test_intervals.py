@@ -167,14 +167,3 @@ def test_two_classes_have_the_interval_of_one():
     both, one = (vc.estimate(sim.y, sim.p, sim.v, event=e) for e in ("classwise", "positive"))
     for name in ("value", "debiased", "low", "high", "noise_floor", "noise_high"):
         assert getattr(both, name) == pytest.approx(getattr(one, name), rel=1e-6), name
-
-
-def test_an_interval_over_classes_is_narrower_than_the_mean_of_the_classes_intervals():
-    rng = np.random.default_rng(0)
-    p, v = rng.dirichlet(np.ones(10), 1000), rng.random(1000)
-    y = (rng.random(1000)[:, None] > p.cumsum(1)).sum(1)
-    found = vc.estimate(y, p, v, event="classwise", classes=range(10))
-    each = [vc.estimate(y == k, p[:, k], v, event="positive") for k in range(10)]
-    assert found.value == pytest.approx(np.mean([one.value for one in each]))
-    assert found.high - found.low < 0.8 * np.mean([one.high - one.low for one in each])
-    assert found.noise_high < np.mean([one.noise_high for one in each])
