@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import varcal as vc
-from cases.calibrators import ALL, binary, fitted
 from cases.unmeasured import unmeasured
 
 # Runs the program, then writes the names of all loaded modules to a file.
@@ -80,27 +79,6 @@ def test_audit_loads_neither_scikit_learn_nor_pandas(tmp_path, rows_file):
         "pyarrow.dataset",
         "pyarrow.parquet",
         "varcal.calibrators",
-    }
-
-
-def test_apply_loads_little_beside_the_base_of_scikit_learn(tmp_path, rows_file):
-    fitted(ALL[-4], binary).save(tmp_path / "cal.json")
-    modules, text = loaded(
-        tmp_path, PROGRAM, "apply", "cal.json", rows_file, "--prob", "p", "-o", "out.csv"
-    )
-    assert "added p_calibrated to 300 rows" in text
-    base = LINEAR_ALGEBRA.replace("scipy.special", "sklearn.base")
-    assert set() == (modules - loaded(tmp_path, base)[0]) & {
-        "sklearn.metrics",
-        "sklearn.linear_model",
-        "pandas",
-        "polars",
-        "rich",
-        "pyarrow.dataset",
-        "pyarrow.parquet",
-        "varcal._audit.audit",
-        "varcal._measures",
-        "varcal._inference",
     }
 
 

@@ -9,7 +9,6 @@ from threadpoolctl import threadpool_info, threadpool_limits
 import varcal as vc
 from varcal import _threads
 from varcal.calibrators import (
-    DirichletCalibrator,
     VariableCalibratedClassifier,
     VariableCalibrator,
 )
@@ -57,22 +56,16 @@ def rows(n=300, seed=0):
 
 
 P, Y, V = rows()
-THREE = np.random.default_rng(1).dirichlet([1, 1, 1], 300)
-Y3 = np.arange(300) % 3
 BINARY = VariableCalibrator().fit(P, Y, V)
-MANY = {name: np.tile(values[:250], 300) for name, values in V.items()}
 
 ENTRIES = {
     "audit": lambda: vc.audit(Y, P, V),
     "compare": lambda: vc.compare(Y, {"raw": P, "squared": P**2}, V),
-    "estimate": lambda: vc.estimate(Y, P, V["a"]),
-    "dirichlet": lambda: DirichletCalibrator().fit(THREE, Y3),
     "variable": lambda: VariableCalibrator().fit(P, Y, V),
     "classifier": lambda: VariableCalibratedClassifier(LogisticRegression(), variables=0).fit(
         np.column_stack([*V.values()]), Y
     ),
     "predictions": lambda: BINARY.predict_proba(P[:9], {k: x[:9] for k, x in V.items()}),
-    "predictions of many rows": lambda: BINARY.predict_proba(np.tile(P[:250], 300), MANY),
     "intervals": lambda: BINARY.predict_interval(P[:9], {k: x[:9] for k, x in V.items()}),
 }
 

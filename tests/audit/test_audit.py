@@ -1,6 +1,5 @@
 """The record of an audit: figures, invariants, limits, decisions, suspicions, files."""
 
-import json
 import pickle
 
 import numpy as np
@@ -63,31 +62,6 @@ def test_events_under_weights_are_effective_rows():
         for one in (None, np.full(len(rows), 2.0), weight)
     )
     assert plain == same == hit.sum() and turn == pytest.approx(hit.sum() * 0.8, abs=1)
-
-
-def test_the_other_class_is_the_opposite():
-    rows, one = audits.rows(), audits.found()
-    two = vc.audit(
-        rows.churn, 1 - rows.p, rows[["age", "plan", "noise"]], pos_label="No", ladder="none"
-    )
-    assert two.target.name == "P(churn = No)" and two.gap == pytest.approx(-one.gap)
-    for row in one:
-        other = two.row(row.variable)
-        assert other.uneven.debiased == pytest.approx(row.uneven.debiased, rel=1e-6)
-        assert (other.verdict, len(other.places)) == (row.verdict, len(row.places))
-        for mine, theirs in zip(row.places, other.places, strict=True):
-            assert (theirs.text, theirs.side) == (mine.text, mine.side)
-            assert theirs.gap == pytest.approx(-mine.gap)
-
-
-def test_errors_that_cancel_between_predicted_sides_are_found(rng):
-    n = 8000
-    p, v = rng.beta(2, 2, n), rng.random(n)
-    y = rng.random(n) < np.clip(p + np.where(p > 0.5, 0.1, -0.1) * np.sign(v - 0.5), 0, 1)
-    row = quick(y, p, {"v": v}).rows[0]
-    over_bins = row.table.to_frame().query("side == 'all'").gap.abs().mean()
-    assert row.verdict == "above limit" and row.uneven.debiased > 0.08 > 4 * over_bins
-    assert row.place.side in ("True", "False")
 
 
 @pytest.mark.parametrize(
@@ -175,40 +149,19 @@ def test_no_suspicion_about_clean_rows(rng, adult):
     assert all(audits.found(kind).suspicions == () for kind in ("groups", "rare", "fine"))
 
 
-def test_collected_sums_give_the_same_without_a_ladder():
-    rows = audits.rows()
-    bins = vc.make_bins("churn", "p", ["age", "plan", "noise"], data=rows)
-    found, whole = vc.audit(vc.collect(rows, bins)), audits.found()
-    assert found.ladder is None and found.advice is None and found.verdict == whole.verdict
-    assert found.ladder_obstacle == "it needs the rows, and only their sums are in memory"
-    assert "was not judged: it needs the rows" in " ".join(repr(found).split())
-    assert repr(vc.results.Audit.from_dict(found.to_dict())) == repr(found)
-    for row in whole:
-        assert found.row(row.variable).uneven.value == pytest.approx(row.uneven.value, rel=1e-6)
-    with pytest.raises(InputError, match="slices is True, and y is collected statistics"):
-        vc.audit(vc.collect(rows, bins), slices=True)
-
-
-def test_saved_loaded_and_pickled(tmp_path):
+def test_a_loaded_audit_is_the_same_and_says_what_it_lacks(tmp_path):
     found = vc.audit("churn", "p", data=audits.rows(), ladder="score")
-    assert found["age"].variable == "age" and found["age"] is found["age"]
-    assert found.to_dict()["ladder"] is None and found.ladder is not None
+    assert found["age"].variable == "age" and found.ladder is not None
     found.save(tmp_path / "audit.json")
     for again in (vc.load(tmp_path / "audit.json"), pickle.loads(pickle.dumps(found))):
         assert again.to_dict() == found.to_dict() and repr(again) == repr(found)
-        assert (again.advice, again.verdict) == (found.advice, found.verdict)
         with pytest.raises(InputError, match="the curve along 'plan' needs the rows, and the rows"):
             again["plan"]
-    fresh = vc.audit("churn", "p", data=audits.rows())
-    kept = pickle.loads(pickle.dumps(fresh))
-    assert (
-        kept.ladder is None and kept.ladder_obstacle == "the rows are not kept in files and copies"
+    kept = pickle.loads(pickle.dumps(vc.audit("churn", "p", data=audits.rows())))
+    assert (kept.ladder, kept.ladder_obstacle) == (
+        None,
+        "the rows are not kept in files and copies",
     )
-    text = (tmp_path / "audit.json").read_text(encoding="utf-8")
-    assert json.loads(text)["verdict"] == "repair"
-    (tmp_path / "audit.json").write_text(text[:200], encoding="utf-8")
-    with pytest.raises(InputError, match="is not a saved varcal result"):
-        vc.load(tmp_path / "audit.json")
     with pytest.raises(InputError, match="no column 'agee' in the audit\nhint: did you mean 'age'"):
         found["agee"]
 
@@ -251,12 +204,3 @@ def test_wrong_options(options, message):
     with pytest.raises(InputError) as caught:
         vc.audit(**{"y": [0, 1], "p": [0.2, 0.6], "X": {"v": [1, 2]}} | options)
     assert message in str(caught.value)
-
-
-def test_a_sparse_bin_leaves_the_evidence_of_the_others(rng):
-    n = 3500
-    p, v = rng.uniform(0.2, 0.8, n), rng.random(n)
-    y = rng.random(n) < p + np.where(v > 0.5, 0.06, -0.06)
-    some = np.where(np.arange(n) < 8, np.nan, v)
-    strong, weak = (quick(y, p, {"v": one}).rows[0].uneven.p_value for one in (v, some))
-    assert weak < max(1e-6, 100 * strong)

@@ -86,13 +86,13 @@ def test_intervals_cover_known_truths():
     keys = [("log-loss", ""), ("AUC", ""), ("uneven", "v"), ("average", "")]
     truth = {key: big.row("b", *key).difference for key in keys}
     inside = dict.fromkeys(keys, 0)
-    for _ in range(80):
+    for _ in range(40):
         small = vc.compare(*draw(1500))
         for key in keys:
             row = small.row("b", *key)
             inside[key] += row.difference_low <= truth[key] <= row.difference_high
     for key, count in inside.items():
-        assert count >= 68, key  # 95 % of 80 is 76; 68 is four standard errors below
+        assert count >= 33, key  # of 40 at 95 %: fewer in 1 of 1,400
 
 
 @pytest.mark.parametrize(

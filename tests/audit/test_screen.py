@@ -215,7 +215,7 @@ def test_words_never_contradict_the_figures(average, score, along):
     assert "nan" not in text and "  " not in text
 
 
-def test_a_sure_place_and_no_single_group_certain_exclude_each_other(rng):
+def test_a_sure_place_and_no_single_group_certain_exclude_each_other():
     place = audits.found("watch").rows[0].place
     unsure = replace(place, low=-0.1, high=0.1)
     assert place.is_sure and not unsure.is_sure

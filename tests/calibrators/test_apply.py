@@ -6,8 +6,11 @@ import gzip
 import json
 import re
 
+import duckdb
 import numpy as np
+import polars as pl
 import pyarrow as pa
+import pyarrow.dataset as ds
 import pytest
 from pyarrow import csv, feather, parquet
 from pyarrow import json as json_lines
@@ -125,50 +128,6 @@ def test_parquet_keeps_types_and_metadata(rows, tree, tmp_path):
     with pytest.raises(InputError, match=r"column 'tags' of type list.* cannot be written as text"):
         vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.csv")
     assert not (tmp_path / "out.csv").exists()
-
-
-def test_arrow_output_joins_dictionaries(rows, tree, tmp_path):
-    """Row groups of Parquet have separate dictionaries; an Arrow file has a single one."""
-    names = pa.array(["a"] * 150 + ["b"] * 150 + ["a", "c"] * 50).dictionary_encode()
-    whole = rows.append_column("level", names)
-    parts = [whole.slice(k, 150) for k in (0, 150, 300)]
-    with parquet.ParquetWriter(tmp_path / "in.parquet", whole.schema) as writer:
-        for part in parts:
-            single = part["level"].cast(pa.string()).dictionary_encode()
-            writer.write_table(part.set_column(5, whole.schema.field("level"), single))
-    vc.apply(tree, tmp_path / "in.parquet", tmp_path / "out.arrow")
-    assert read(tmp_path / "out.arrow")["level"].to_pylist() == names.to_pylist()
-
-
-def test_categories_that_look_like_numbers(tmp_path):
-    codes = ["01", "02"] * 200
-    rng = np.random.default_rng(0)
-    p = rng.random(400)
-    cal = vc.AugmentedCalibrator().fit(p, rng.integers(0, 2, 400), {"code": codes})
-    (tmp_path / "in.csv").write_text("p,code\n0.3,01\n0.3,02\n")
-    vc.apply(cal, tmp_path / "in.csv", tmp_path / "out.csv", p="p")
-    out = read(tmp_path / "out.csv")["p_calibrated"].to_numpy()
-    np.testing.assert_array_equal(out, cal.predict_proba([0.3, 0.3], {"code": ["01", "02"]})[:, 1])
-
-
-@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
-def test_dates_as_variables(suffix, tmp_path):
-    rng = np.random.default_rng(0)
-    days = [dt.datetime(2024, 1, 1) + dt.timedelta(hours=int(h)) for h in range(300)]
-    table = pa.table({"p": rng.random(300), "day": pa.array(days, pa.timestamp("s"))})
-    y = rng.integers(0, 2, 300)
-    cal = vc.TreeCalibrator().fit(table.select(["p"]), y, table.select(["day"]))
-    expected = cal.predict_proba(table.select(["p"]), table.select(["day"]))[:, 1]
-    path = tmp_path / f"in.{suffix}"
-    if suffix == "csv":
-        csv.write_csv(table, path)
-    elif suffix == "parquet":
-        parquet.write_table(table, path)
-    else:
-        lines = [json.dumps(row, default=str) for row in table.to_pylist()]
-        path.write_text("\n".join(lines))
-    vc.apply(cal, path, tmp_path / "out.parquet")
-    np.testing.assert_array_equal(read(tmp_path / "out.parquet")["p_calibrated"], expected)
 
 
 def test_several_files_and_globs(rows, tree, expected, tmp_path):
@@ -308,14 +267,6 @@ def test_invalid_outputs(rows, tree, tmp_path):
     assert sorted(one.name for one in tmp_path.iterdir()) == ["folder.csv", "in.csv"]
 
 
-def test_a_file_of_another_kind_is_refused(rows, tmp_path):
-    parquet.write_table(rows, tmp_path / "in.parquet")
-    found = vc.audit([0, 1] * 30, [0.2, 0.7] * 30, {"x": np.arange(60)}, include=["x"])
-    found.save(tmp_path / "a.json")
-    with pytest.raises(InputError, match=r"a\.json' is not a saved calibrator: it is a saved aud"):
-        vc.apply(tmp_path / "a.json", tmp_path / "in.parquet", tmp_path / "out.csv")
-
-
 def test_fitted_on_arrays(rows, tmp_path):
     p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
     cal = vc.TreeCalibrator().fit(p, y, age)
@@ -365,3 +316,25 @@ def test_types_that_show_late(tree, tmp_path, monkeypatch):
     back = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert back[-1]["whole"] == 2.5 and back[-1]["only here"] == {"deep": 1}
     assert back[0]["day"] == "2024-01-01" and back[1]["day"] is None
+
+
+@pytest.mark.parametrize("kind", ["relation", "polars", "pyarrow", "folder", "partitions"])
+def test_lazy_rows_are_calibrated_in_order(kind, rows, tree, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 77)
+    path = tmp_path / "in" / "day=3" if kind == "partitions" else tmp_path / "in"
+    path.mkdir(parents=True)
+    for k in range(4):
+        parquet.write_table(rows.slice(100 * k, 100), path / f"{k}.parquet")
+    files = str(path / "*.parquet")
+    source = {
+        "relation": lambda: duckdb.connect().sql(f"SELECT * FROM read_parquet('{files}')"),
+        "polars": lambda: pl.scan_parquet(files),
+        "pyarrow": lambda: ds.dataset(path),
+        "folder": lambda: tmp_path / "in",
+        "partitions": lambda: str(tmp_path / "in"),
+    }[kind]()
+    assert vc.apply(tree, source, tmp_path / "out.parquet").n_rows == N
+    written = parquet.read_table(tmp_path / "out.parquet", partitioning=None)
+    assert written["id"].to_pylist() == rows["id"].to_pylist()
+    np.testing.assert_allclose(written["p_calibrated"].to_numpy(), expected, atol=1e-15)
+    assert ("day" in written.column_names) == (kind == "partitions")

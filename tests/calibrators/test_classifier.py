@@ -13,13 +13,11 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import GroupKFold, KFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from varcal import load
 from varcal.calibrators import (
     BetaCalibrator,
-    DirichletCalibrator,
     VariableCalibratedClassifier,
     VariableCalibrator,
 )
@@ -93,15 +91,6 @@ def test_a_name_that_an_earlier_step_dropped_gets_a_hint():
         clone(inner).set_params(variables=[]).fit(X, y)
     with pytest.raises(InputError, match=r"variables holds 1\.5"):
         clone(inner).set_params(variables=[1.5]).fit(X, y)
-
-
-def test_a_model_with_margins_alone_is_calibrated():
-    X, y = people(400)
-    fit = VariableCalibratedClassifier(LinearSVC(), variables="age", cv=3).fit(X, y)
-    assert fit.predict_proba(X).sum(axis=1) == pytest.approx(1)
-    three = np.where(X["x"] > 1, "c", y)
-    fit = VariableCalibratedClassifier(LinearSVC(), calibrator=DirichletCalibrator(), cv=3)
-    assert fit.fit(X, three).predict_proba(X).shape == (400, 3)
 
 
 class Deaf(LogisticRegression):
@@ -224,18 +213,6 @@ def test_groups_that_cannot_be_used_are_refused():
         model.fit(X, y, groups=np.where(y == 0, "one", units))
 
 
-def test_separate_variables_must_fit_the_rows_and_reach_score():
-    rng = np.random.default_rng(0)
-    X, v = rng.normal(size=(300, 2)), rng.random(300)
-    y = np.where(rng.random(300) < 0.5, "yes", "no")
-    model = VariableCalibratedClassifier(LogisticRegression())
-    with pytest.raises(InputError, match="lengths differ: X 300, variables 600"):
-        model.fit(X, y, variables=np.r_[v, v])
-    assert 0 <= model.fit(X, y, variables=v).score(X, y, variables=v) <= 1
-    with pytest.raises(InputError, match="no columns to take variables from"):
-        VariableCalibratedClassifier(FrozenEstimator(Words())).fit(["a", "b"] * 20, [0, 1] * 20)
-
-
 class Words(ClassifierMixin, BaseEstimator):
     """A classifier of texts whose classes are not sorted."""
 
@@ -278,32 +255,6 @@ def test_a_saved_classifier_predicts_the_same(tmp_path, variables):
     assert "LogisticRegression" in text and "coef" not in text
     again.fit(X, y)  # calibrates anew; the estimator is frozen
     assert again.estimator_.estimator is model.estimator_
-
-
-def test_saved_pieces_of_other_kinds(tmp_path):
-    X, y = people()
-    frozen = FrozenEstimator(LogisticRegression().fit(X[:600], y[:600]))
-    beta = VariableCalibratedClassifier(frozen, calibrator=BetaCalibrator()).fit(X[600:], y[600:])
-    again = saved_and_loaded(beta, tmp_path / "beta.json", frozen)
-    np.testing.assert_array_equal(again.predict_proba(X), beta.predict_proba(X))
-    assert isinstance(again.calibrator, BetaCalibrator)
-    apart = VariableCalibratedClassifier(frozen).fit(
-        X[600:], y[600:], variables={"age": X["age"][600:]}
-    )
-    again = saved_and_loaded(apart, tmp_path / "apart.json", frozen)
-    v = {"age": X["age"]}
-    np.testing.assert_array_equal(
-        again.predict_proba(X, variables=v), apart.predict_proba(X, variables=v)
-    )
-    with pytest.raises(InputError, match="variables is missing, though it was given to fit"):
-        again.predict_proba(X)
-    several = VariableCalibratedClassifier(LogisticRegression(), ensemble=True, cv=3).fit(X, y)
-    models = [model for model, _ in several.pairs_]
-    again = saved_and_loaded(several, tmp_path / "several.json", models)
-    np.testing.assert_array_equal(again.predict_proba(X), several.predict_proba(X))
-    with pytest.raises(InputError, match=r"1 given, but '.*several\.json' was saved with 3") as one:
-        load(tmp_path / "several.json", estimator=models[0])
-    assert "pairs_" in one.value.hint
 
 
 def test_an_estimator_that_does_not_belong_to_the_file_is_refused(tmp_path):

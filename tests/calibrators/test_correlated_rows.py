@@ -45,18 +45,6 @@ def test_the_description_and_the_file_say_how_it_was_judged(fitted, lucky, tmp_p
     assert known.judged_.how == "random" and "judged" not in str(known.describe())
 
 
-def test_blocks_can_be_named(lucky):
-    v = {"day": 28 * lucky.v["month"] + lucky.v["day"], "x": lucky.v["x"]}
-    by_name = VariableCalibrator().fit(lucky.p, lucky.y, v, blocks="day")
-    by_column = VariableCalibrator().fit(lucky.p, lucky.y, v, blocks=v["day"])
-    grouped = VariableCalibrator().fit(lucky.p, lucky.y, v, groups=v["day"])
-    assert (by_name.judged_.how, by_name.judged_.of) == ("blocks", "'day'")
-    assert (by_column.judged_.how, by_column.judged_.of) == ("blocks", "")
-    assert "held-out blocks of 'day' (336)." in str(by_name.describe())
-    one = {"day": [3], "x": [0.2]}
-    assert np.ptp([f.predict_proba([0.3], one)[0, 1] for f in (by_name, by_column, grouped)]) == 0
-
-
 @pytest.mark.parametrize("kind", ["date", "text", "number"])
 def test_days_of_a_date_are_found(kind):
     rows = lucky_days(3000, seed=3, luck=0.8)
@@ -68,46 +56,6 @@ def test_days_of_a_date_are_found(kind):
         warnings.simplefilter("ignore", CorrelatedRowsWarning)
         fit = VariableCalibrator().fit(rows.p, rows.y, v)
     assert fit.judged_.of == ("when" if kind == "number" else "day of when")
-
-
-def test_weeks_are_preferred_where_their_days_share_luck():
-    rng = np.random.default_rng(0)
-    day = rng.integers(0, 400, 4000)
-    p = expit(rng.normal(size=4000))
-    y = rng.random(4000) < expit(logit(p) + 0.8 * rng.normal(size=60)[(day + 3) // 7])
-    v = {"when": np.datetime64("1970-01-01") + day.astype("m8[D]")}
-    with pytest.warns(CorrelatedRowsWarning, match="week of when"):
-        fit = VariableCalibrator().fit(p, y, v)
-    assert fit.judged_.of == "week of when" and fit.judged_.n_units == 58
-
-
-def test_three_classes_are_judged_on_blocks_too():
-    rng = np.random.default_rng(0)
-    day = rng.integers(0, 60, 4000)
-    p = rng.dirichlet([2, 2, 2], 4000)
-    tempered = p ** np.exp(0.9 * rng.normal(size=60))[day][:, None]
-    tempered /= tempered.sum(axis=1, keepdims=True)
-    y = (tempered.cumsum(axis=1) < rng.random((4000, 1))).sum(axis=1)
-    with pytest.warns(CorrelatedRowsWarning, match="rows of the same day"):
-        fit = VariableCalibrator().fit(p, y, {"day": day})
-    assert fit.judged_.of == "day"
-
-
-def test_a_model_that_survives_blocks_stays_as_it_is():
-    rng = np.random.default_rng(0)
-    day = rng.integers(0, 100, 4000)
-    x = rng.normal(size=4000)
-    p = expit(rng.normal(size=4000))
-    trend = 0.03 * (day - 50)  # which other days confirm
-    y = rng.random(4000) < expit(logit(p) + x + trend + 0.5 * rng.normal(size=100)[day])
-    v = {"day": day, "x": x}
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", CorrelatedRowsWarning)
-        fit = VariableCalibrator(trees=False).fit(p, y, v)
-    known = VariableCalibrator(trees=False).fit(p, y, v, blocks=False)
-    assert fit.judged_.of == "day" and fit.variables_share_ == known.variables_share_ == 1
-    some = {name: column[:50] for name, column in v.items()}
-    assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
 
 
 def test_without_luck_nothing_changes():
@@ -122,17 +70,6 @@ def test_without_luck_nothing_changes():
     assert fit.judged_.how == "random" and fit.variables_share_ > 0.9
     some = {name: column[:50] for name, column in v.items()}
     assert (fit.predict_proba(p[:50], some) == known.predict_proba(p[:50], some)).all()
-
-
-def test_categories_alone_are_not_blocks():
-    rng = np.random.default_rng(0)
-    store = rng.integers(0, 60, 3000)
-    p = expit(rng.normal(size=3000))
-    y = rng.random(3000) < expit(logit(p) + rng.normal(size=60)[store])
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", CorrelatedRowsWarning)
-        fit = VariableCalibrator().fit(p, y, {"store": np.array([f"s{k}" for k in store])})
-    assert fit.variables_share_ == 1
 
 
 def test_luck_of_neighbouring_rows_only_warns():
@@ -170,16 +107,6 @@ def test_order_and_repetition_of_tied_rows_change_nothing(given):
     assert (answers(turned, weight[turned]) == weighted).all()
     repeated = answers(np.repeat(np.arange(900), weight))
     np.testing.assert_allclose(repeated, weighted, atol=1e-6)
-
-
-def test_rows_sorted_by_their_outcome_do_not_warn():
-    rng = np.random.default_rng(0)
-    p = expit(rng.normal(size=2000))
-    y = rng.random(2000) < p
-    order = np.argsort(y, kind="stable")
-    with warnings.catch_warnings():
-        warnings.simplefilter("error", CorrelatedRowsWarning)
-        VariableCalibrator().fit(p[order], y[order], {"x": rng.normal(size=2000)})
 
 
 @pytest.mark.parametrize(
@@ -232,18 +159,6 @@ def test_an_effect_that_lasts_is_found():
     assert (fit.judged_.how, fit.judged_.n_units) == ("time", 5)
     words = "Shrinkage was judged forward in time: on 5 periods, by models of earlier rows."
     assert words in str(fit.describe())
-
-
-def test_dates_texts_and_numbers_are_the_same_time():
-    p, y, v, day = drifting(800)
-    date = pd.Timestamp("2024-01-01") + pd.to_timedelta(day, "D")
-    answers = [
-        VariableCalibrator().fit(p, y, v, time=time).predict_proba([0.3], {"x": [1], "u": [0]})
-        for time in (day, date, date.strftime("%d.%m.%Y"), pd.Series(date))
-    ]
-    named = VariableCalibrator().fit(p, y, {**v, "day": day}, time="day")
-    assert np.ptp(answers) < 1 and all((each == answers[0]).all() for each in answers)
-    assert named.judged_ == VariableCalibrator().fit(p, y, v, time=day).judged_
 
 
 def test_time_and_groups_together():

@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 from scipy.special import expit
 
-from cases.luck import log_loss, lucky_days
-from varcal import VariableCalibrator, load
+from cases.luck import log_loss
+from varcal import VariableCalibrator
 
 
 def world(name: str, n: int, seed: int):
@@ -62,14 +62,6 @@ def test_interactions_that_curves_miss_are_learned():
     assert before - after > 0.02
 
 
-def test_where_there_is_nothing_to_learn_there_are_no_trees():
-    p, y, v, _ = world("nothing", 4000, 100)
-    fit = VariableCalibrator().fit(p, y, v)
-    assert fit.model_.trees is None
-    same = VariableCalibrator(trees=False).fit(p, y, v)
-    assert (fit.predict_proba(p, v) == same.predict_proba(p, v)).all()
-
-
 @pytest.mark.parametrize("options", [{"monotone": True}, {"preserve_ranking": True}])
 def test_options_that_exclude_trees(options):
     p, y, v, _ = world("spikes", 3000, 100)
@@ -90,15 +82,6 @@ def test_a_weight_of_two_is_the_same_as_two_rows():
     assert np.abs(q - repeated.predict_proba(new[0], new[2])).max() < 1e-6
 
 
-def test_later_rows_judge_trees():
-    lucky = lucky_days(6000, 100, 0.8)
-    days = lucky.v["month"] * 28 + lucky.v["day"]
-    fit = VariableCalibrator().fit(lucky.p, lucky.y, lucky.v, time=days)
-    assert fit.model_.trees is None
-    p, y, v, _ = world("spikes", 8000, 100)
-    assert VariableCalibrator().fit(p, y, v, time=np.arange(8000)).model_.trees is not None
-
-
 def test_describe_and_effects_tell_what_trees_do():
     fit, p, _, v = mixed()
     text = str(fit.describe())
@@ -110,27 +93,3 @@ def test_describe_and_effects_tell_what_trees_do():
     apart = [np.abs(grown.value - before.value).max() for grown, before in both]
     assert max(apart) > 0.05
     assert fit.effects()["gone"][0].missing is not None
-
-
-def test_a_saved_file_gives_the_same_answers(tmp_path):
-    fit, p, _, v = mixed()
-    assert fit.model_.trees is not None
-    fit.save(tmp_path / "fit.json")
-    again = load(tmp_path / "fit.json")
-    assert (again.predict_proba(p, v) == fit.predict_proba(p, v)).all()
-    assert (tmp_path / "fit.json").stat().st_size < 500_000
-    assert str(again.describe()) == str(fit.describe())
-
-
-def test_exports_give_the_same_answers():
-    fit = mixed()[0]
-    assert fit.model_.trees is not None
-    fit.to_python().check()
-    pytest.importorskip("onnxruntime")
-    fit.to_onnx().check()
-
-
-def test_sql_gives_the_same_answers():
-    duckdb = pytest.importorskip("duckdb")
-    with duckdb.connect() as connection:
-        mixed()[0].to_sql("duckdb").check(connection)

@@ -5,12 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.special import expit, logit
-from sklearn.datasets import load_digits
-from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import log_loss
 
 import varcal as vc
-from varcal import ece
 from varcal.calibrators import PlattCalibrator, TemperatureCalibrator, VariableCalibrator
 from varcal.calibrators.variable import many_classes, two_classes
 from varcal.exceptions import InputError
@@ -51,17 +48,6 @@ def test_classes_without_a_vote_may_still_be_true():
     assert vc.ece(y[2000:], q, classes=range(4)) < 0.035
 
 
-def test_certain_rows_stay_certain():
-    rng = np.random.default_rng(2)
-    v = rng.uniform(-1, 1, 4000)
-    y = (rng.random(4000) < expit(25 * v)).astype(int)
-    p = rng.uniform(0.3, 0.7, 4000)
-    q = VariableCalibrator().fit(p[:1500], y[:1500], v[:1500]).predict_proba(p, v)[:, 1]
-    truth = expit(25 * v)
-    assert np.abs(q - truth)[1500:].mean() < 0.01
-    assert q[v > 0.6].min() > 0.97 and q[v < -0.6].max() < 0.03
-
-
 @pytest.mark.parametrize(
     ("n", "values", "n_levels"), [(600, [0.02, 0.24], 3), (300, [0.4, 0.44], 2)]
 )
@@ -84,28 +70,6 @@ def test_a_hard_classifier_gets_the_rates_of_its_answers(n, how):
     y = rng.random(n) < np.where(p > 0, 0.8, 0.2)
     q = VariableCalibrator(**how).fit(p, y).predict_proba([0.0, 1.0])[:, 1]
     assert q == pytest.approx([y[p == 0].mean(), y[p == 1].mean()], abs=0.2 if n == 40 else 0.01)
-
-
-def test_a_true_class_of_probability_0_is_evidence_against_the_scores():
-    rng = np.random.default_rng(6)
-    truth = rng.dirichlet([4.0] * 4, 3000)
-    y = (truth.cumsum(axis=1) < rng.random(3000)[:, None]).sum(axis=1)
-    p = np.where(truth < 0.06, 0.0, truth)
-    p /= p.sum(axis=1, keepdims=True)
-    assert (p[np.arange(1000), y[:1000]] == 0).sum() in range(1, 30)
-    fit = VariableCalibrator().fit(p[:1000], y[:1000], classes=range(4))
-    q = fit.predict_proba(p[1000:])
-    assert log_loss(y[1000:], q) < log_loss(y[1000:], truth[1000:]) + 0.02
-
-
-def test_thirty_rows_are_enough_against_absurd_scores():
-    rng = np.random.default_rng(7)
-    truth = rng.uniform(0.1, 0.9, 2030)
-    y = (rng.random(2030) < truth).astype(int)
-    p = expit(40 * logit(truth))
-    fit = VariableCalibrator().fit(p[:30], y[:30])
-    assert fit.score_share_ == 1
-    assert log_loss(y[30:], fit.predict_proba(p[30:])) < 0.75 < 3 < log_loss(y[30:], p[30:])
 
 
 @pytest.mark.parametrize("size", [1e-308, 1e-30, 1e300])
@@ -184,36 +148,6 @@ def one_certainty(n, seed=0):
     return p, y, truth
 
 
-@pytest.mark.parametrize("values", [[0.2, 0.8], [0.3, 0.9]])
-def test_two_scores_are_repaired_and_so_are_those_between(values):
-    p, y, v, truth = few_scores(values, 5000)
-    fit = VariableCalibrator().fit(p, y, v)
-    assert np.abs(fit.predict_proba(p, v)[:, 1] - truth).max() < 0.04
-    between = np.linspace(*values, 15)
-    for level, effect in (("a", 0.7), ("b", -0.7)):
-        q = fit.predict_proba(between, {"v": [level] * 15})[:, 1]
-        assert np.abs(q - expit(logit(between) + effect)).max() < 0.06
-
-
-@pytest.mark.parametrize("n", [1000, 12_000])
-def test_one_certainty_is_repaired(n):
-    p, y, truth = one_certainty(n)
-    fit = VariableCalibrator().fit(p, y)
-    assert fit.score_share_ == 1
-    assert np.abs(fit.predict_proba(p) - truth).max() < 0.05
-
-
-def test_weights_equal_repeated_rows_with_few_ties():
-    rng = np.random.default_rng(0)
-    n = 600
-    p, v, count = rng.uniform(0.05, 0.95, n), rng.normal(size=n), rng.integers(1, 4, n)
-    y = (rng.random(n) < expit(logit(p) + 0.3 * v)).astype(int)
-    heavy = VariableCalibrator().fit(p, y, v, sample_weight=count)
-    long = VariableCalibrator().fit(*(np.repeat(each, count) for each in (p, y, v)))
-    assert heavy.variables_share_ == pytest.approx(long.variables_share_, abs=1e-6)
-    assert heavy.predict_proba(p, v) == pytest.approx(long.predict_proba(p, v), abs=1e-6)
-
-
 def test_a_sample_of_tied_rows_suits_both_models(monkeypatch):
     monkeypatch.setattr(two_classes, "MOST_ROWS", 1000)
     monkeypatch.setattr(many_classes, "MOST_ROWS", 1000)
@@ -228,53 +162,6 @@ def test_monotone_is_for_two_classes():
     p, y, _ = one_certainty(200)
     with pytest.raises(InputError, match="monotone=True needs two classes; y has 3"):
         VariableCalibrator(monotone=True).fit(p, y)
-
-
-def rows(n, n_levels, seed=0):
-    rng = np.random.default_rng(seed)
-    p = rng.uniform(0.1, 0.9, n)
-    number = rng.integers(0, n_levels, n)
-    number[: n // 3] = rng.integers(0, 4, n // 3)  # four frequent levels
-    level = np.array([f"level {k:06d}" for k in number], dtype=object)
-    # Frequent levels are predicted too low, rare ones too high.
-    y = (rng.random(n) < np.clip(p + np.where(number < 4, 0.15, -0.1), 0, 1)).astype(int)
-    return p, y, {"level": level, "x": rng.normal(size=n)}
-
-
-@pytest.fixture(scope="module")
-def many():
-    """Rows of thousands of levels, and the fit on them."""
-    p, y, v = rows(8_000, 6_000)
-    return p, y, v, vc.VariableCalibrator().fit(p, y, v)
-
-
-def test_an_unseen_level_is_one_of_many_rare_ones(many):
-    _, _, v, fitted = many
-    rare = next(level for level in v["level"] if int(level.split()[1]) > 4)
-    unseen = {"level": ["never seen"], "x": [0.0]}
-    known = {"level": [rare], "x": [0.0]}
-    assert (
-        fitted.predict_proba([0.5], unseen).tolist() == fitted.predict_proba([0.5], known).tolist()
-    )
-    frequent = {"level": ["level 000001"], "x": [0.0]}
-    assert (
-        fitted.predict_proba([0.5], frequent)[0, 1] > 0.6 > fitted.predict_proba([0.5], known)[0, 1]
-    )
-
-
-@pytest.mark.parametrize("options", [{}, {"preserve_ranking": True}])
-def test_identifiers_take_no_room(tmp_path, options):
-    p, y, _ = rows(5000, 10)
-    v = {
-        "id": [f"customer {k}" for k in range(5000)],
-        "x": np.random.default_rng(1).normal(size=5000),
-    }
-    fitted = vc.VariableCalibrator(**options).fit(p, y, v, blocks=False)
-    fitted.save(tmp_path / "calibrator.json")
-    assert fitted.schema_.levels[0] == ()
-    assert (tmp_path / "calibrator.json").stat().st_size < 300_000
-    again = vc.load(tmp_path / "calibrator.json")
-    np.testing.assert_array_equal(again.predict_proba(p, v), fitted.predict_proba(p, v))
 
 
 def drawn(world: str, rng: np.random.Generator, n: int) -> tuple[np.ndarray, ...]:
@@ -304,29 +191,3 @@ def test_mean_coverage_over_rows(world, least, widest):
     found = np.array([covered(world, seed) for seed in range(6)])
     assert found[:, 0].mean() >= least
     assert found[:, 1].mean() <= widest
-
-
-def noisy_digits(seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    X, y = load_digits(return_X_y=True)
-    rng = np.random.default_rng(seed)
-    turned = rng.permutation(len(y))
-    X, y = (X + rng.normal(0, 3, X.shape))[turned], y[turned]
-    model = LogisticRegression(C=0.01, max_iter=200).fit(X[:400], y[:400])
-    v = np.column_stack([X.mean(axis=1), X.std(axis=1)])
-    return model.predict_proba(X[400:]), y[400:], v[400:]
-
-
-def test_no_worse_than_a_temperature_on_ten_classes():
-    gaps = []
-    for seed in range(8):
-        p, y, v = noisy_digits(seed)
-        figures = []
-        for calibrator in (VariableCalibrator(), TemperatureCalibrator()):
-            calibrator.fit(p[:400], y[:400], v[:400], classes=range(10))
-            q = calibrator.predict_proba(p[400:], v[400:])
-            loss = -np.log(q[np.arange(len(q)), y[400:]]).mean()
-            figures.append([ece(y[400:], q, classes=range(10)), loss])
-        gaps.append(np.subtract(*figures))
-    more_ece, more_loss = np.mean(gaps, axis=0)
-    assert more_ece < 0.006
-    assert more_loss < -0.01

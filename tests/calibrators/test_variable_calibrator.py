@@ -85,9 +85,7 @@ def divergence(truth, q):
     return (truth * np.log(truth / q) + (1 - truth) * np.log((1 - truth) / (1 - q))).mean()
 
 
-@pytest.mark.parametrize(
-    ("n", "mean", "worst"), [(5, 0, 0), (10, 0, 0), (20, 0.001, 0.01), (50, 0.001, 0.02)]
-)
+@pytest.mark.parametrize(("n", "mean", "worst"), [(10, 0, 0), (20, 0.001, 0.01), (50, 0.001, 0.02)])
 def test_few_rows_leave_the_scores_as_they_are(n, mean, worst):
     p2, _, v2, _ = world(500, 999, calibrated=True)
     lost = []
@@ -97,14 +95,6 @@ def test_few_rows_leave_the_scores_as_they_are(n, mean, worst):
         q = VariableCalibrator().fit(p, y, v).predict_proba(p2, v2)
         lost.append(divergence(p2, q))
     assert np.mean(lost) <= mean + 1e-12 and np.max(lost) <= worst + 1e-12
-
-
-@pytest.mark.parametrize("n", [200, 500])
-def test_a_few_hundred_rows_are_repaired(n):
-    p2, _, v2, truth = world(2000, 999)
-    before = divergence(truth, np.column_stack([1 - p2, p2]))
-    after = [divergence(truth, fit_of(n, seed).predict_proba(p2, v2)) for seed in range(3)]
-    assert np.mean(after) < (0.6 if n == 200 else 0.25) * before
 
 
 def many_world(n, seed=0, k=5):
@@ -147,21 +137,6 @@ def test_preserve_ranking_keeps_the_order_of_classes():
     assert (np.argsort(q, axis=1) == np.argsort(p, axis=1)).all()
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"trees": "no"}, "trees must be one of True, False; got 'no'"),
-        ({"monotone": "yes"}, "monotone must be one of"),
-        ({"max_shift": -0.1}, "max_shift must lie between 0 and 1"),
-        ({"max_shift": "a"}, "max_shift must lie between 0 and 1"),
-    ],
-)
-def test_parameters_are_checked(options, message):
-    p, y, v, _ = world(100)
-    with pytest.raises(InputError, match=message):
-        VariableCalibrator(**options).fit(p, y, v)
-
-
 def test_the_mean_is_kept():
     p, y, v, _ = world(1500)
     weight = np.random.default_rng(0).integers(1, 4, 1500)
@@ -183,14 +158,6 @@ def test_unseen_levels_are_the_population_and_missing_values_have_an_effect():
     assert q[0] == pytest.approx(q[1], abs=0.02)
 
 
-@pytest.mark.filterwarnings("ignore:variable 'gone' is missing at every row")
-def test_constant_columns_and_copies_do_no_harm():
-    p, y, v, truth = world(3000)
-    more = v.assign(same=7.0, gone=np.nan, word="x", again=v["age"], mirrored=-v["age"])
-    q = VariableCalibrator().fit(p, y, more).predict_proba(p, more)[:, 1]
-    assert np.abs(q - truth).mean() < 0.03
-
-
 def test_sampling_weights_are_not_treated_as_counts_silently():
     p, y, v, _ = world(600)
     survey = np.random.default_rng(0).gamma(5.0, 100.0, 600)
@@ -208,38 +175,6 @@ def test_sampling_weights_are_not_treated_as_counts_silently():
         VariableCalibrator().fit(p, y, v, sample_weight=quiet)
 
 
-def grouped_world(seed, size):
-    """Return rows of 60 groups with effects of their own, and a variable of the group."""
-    rng = np.random.default_rng(seed)
-    effect, v = np.repeat(rng.normal(size=(2, 60)), 25, axis=1)
-    p = rng.uniform(0.05, 0.95, 1500)
-    truth = expit(logit(p) + effect + size * v)
-    return p, (rng.random(1500) < truth).astype(int), v, np.repeat(np.arange(60), 25), truth
-
-
-def test_groups_are_held_out_together():
-    new = [grouped_world(seed, 0.0) for seed in range(100, 104)]
-    raw = np.mean([divergence(truth, np.column_stack([1 - p, p])) for p, _, _, _, truth in new])
-    trust, lost = [], []
-    for seed in range(4):
-        p, y, v, groups, _ = grouped_world(seed, 0.0)
-        fits = [
-            VariableCalibrator().fit(p, y, v, **how)
-            for how in ({"blocks": False}, {"groups": groups})
-        ]
-        trust.append([fit.variables_share_ for fit in fits])
-        lost.append(
-            [
-                np.mean([divergence(truth, fit.predict_proba(p, v)) for p, _, v, _, truth in new])
-                for fit in fits
-            ]
-        )
-    fooled, honest = np.mean(trust, axis=0)
-    assert honest < 0.1 < 0.5 < fooled
-    fooled, honest = np.mean(lost, axis=0) - raw
-    assert honest < 0.002 < 0.004 < fooled
-
-
 def test_groups_must_match_and_few_groups_change_nothing():
     p, y, v, _ = world(600)
     with pytest.raises(InputError, match="lengths differ"):
@@ -251,21 +186,11 @@ def test_groups_must_match_and_few_groups_change_nothing():
         assert q[:, 1] == pytest.approx(p, abs=1e-9)
 
 
-def confused_world(n, seed):
-    """Return rows of five classes, one of which is too rare in the scores and one too frequent."""
-    p, _, v, q = many_world(n, seed)
-    q = q * np.exp([0.6, -0.6, 0, 0, 0])
-    q /= q.sum(axis=1, keepdims=True)
-    rng = np.random.default_rng(seed + 10**6)
-    return p, (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(1).clip(0, 4), v, q
-
-
-@pytest.mark.parametrize("make", [many_world, confused_world])
-def test_intervals_of_many_classes_cover_the_truth(make):
+def test_intervals_of_many_classes_cover_the_truth():
     inside = []
     for seed in range(4):
-        p, y, v, _ = make(500, seed)
-        p2, _, v2, truth = make(800, seed + 50)
+        p, y, v, _ = many_world(500, seed)
+        p2, _, v2, truth = many_world(800, seed + 50)
         fit = VariableCalibrator().fit(p, y, v)
         low, high = fit.predict_interval(p2, v2)
         inside.append(((low <= truth) & (truth <= high)).mean())
@@ -312,37 +237,9 @@ def test_effects_show_what_each_variable_changed(tmp_path):
     assert (again.predict_interval(p, v)[0] == fit.predict_interval(p, v)[0]).all()
 
 
-def test_effects_without_evidence_keep_their_intervals():
-    p, y, v, _ = world(300, 3, calibrated=True)
-    fit = VariableCalibrator().fit(p, y, v)
-    assert fit.score_share_ == fit.variables_share_ == 0
-    assert str(fit.describe()).count("not applied") == 2
-    for curve in fit.effects().curves:
-        assert not curve.value.any() and (curve.high - curve.low).max() > 1e-3
-
-
 def test_effects_without_variables_cannot_be_drawn():
     p, y, _, _ = world(300)
     effects = VariableCalibrator().fit(p, y).effects()
     assert effects.curves == ()
     with pytest.raises(InputError, match="no effect to draw"):
         effects.plot()
-
-
-@pytest.mark.parametrize("along", ["score", "x"])
-def test_description_says_no_evidence_only_where_there_is_none(along):
-    rng = np.random.default_rng(20 if along == "score" else 39)
-    p = rng.uniform(0.02, 0.98, 300)
-    x = rng.random(300)
-    odds = np.log(p / (1 - p))
-    moved = 0.7 * odds if along == "score" else odds + 1.6 * (x - 0.5)
-    y = (rng.random(300) < 1 / (1 + np.exp(-moved))).astype(int)
-    fit = vc.VariableCalibrator().fit(p, y, {"x": x})
-    evidence = {term.name: term.evidence for term in fit.terms_}
-    (other,) = {"score", "x"} - {along}
-    assert evidence[along] > 2 > evidence[other]
-    assert not any(term.active for term in fit.terms_)
-    assert fit.score_share_ == fit.variables_share_ == 0
-    words = str(fit.describe())
-    assert f"Some evidence, but too little to be applied: {along}." in words
-    assert f"Little or no evidence for: {other}." in words

@@ -22,7 +22,6 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.dataset
 from pyarrow import csv, parquet
-from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import RidgeClassifier
 from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
@@ -36,60 +35,14 @@ FILE = Path(__file__).parents[1] / "golden" / "results.json"
 N_ENDS = 5
 
 MEASURED = ("value", "debiased", "low", "high", "p_value", "noise_floor", "noise_high")
-SERIES = (
-    "predicted",
-    "observed",
-    "gap",
-    "predicted_low",
-    "predicted_high",
-    "observed_low",
-    "observed_high",
-    "gap_low",
-    "gap_high",
-    "band_low",
-    "band_high",
-    "density",
-)
-BAND = ("observed", "gap", "band_low")
-CURVE_NUMBERS = (
-    "worst",
-    "vce",
-    "vce_low",
-    "vce_high",
-    "vece",
-    "vece_low",
-    "vece_high",
-    "overall",
-    "span",
-    "n_rows",
-    "n_missing",
-    "missing_gap",
-)
-REGION = ("low", "high", "gap_low", "gap_high", "share")
+CURVE = ("x", "observed", "gap", "band_low", "band_high", "counts")
+CURVE_NUMBERS = ("worst", "vce", "vce_low", "vece", "vece_high", "overall", "span", "n_missing")
 ESTIMATE = (*MEASURED, "detectable", "n_rows", "n_bins", "variable", "edges")
 ROW = ("kind", "target", "p_holm", "p_bh", "rank_low", "rank_high", "n_bins", "missing")
 TARGET = ("predicted", "observed", "gap", "gap_low", "gap_high", "p_value", "events", "limit")
-RELIABILITY = (
-    "predicted",
-    "observed",
-    "observed_low",
-    "observed_high",
-    "consistent_low",
-    "consistent_high",
-    "counts",
-    "smooth",
-    "smooth_low",
-    "n_rows",
-)
-COMPARED = (
-    "value",
-    "low",
-    "high",
-    "noise_floor",
-    "difference",
-    "difference_low",
-    "difference_high",
-)
+RELIABILITY = ("predicted", "observed", "observed_low", "consistent_high", "counts", "smooth")
+CHANGE = ("difference", "difference_low", "difference_high")
+COMPARED = ("value", "low", "high", "noise_floor", *CHANGE)
 
 VARIABLES = ("age", "fnlwgt", "capital-gain", "hours-per-week", "workclass", "sex")
 
@@ -149,27 +102,13 @@ def results():
     """
     record = Record()
     with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
-        for part in (
-            _datasets,
-            _simulations,
-            _errors,
-            _bin_tables,
-            _estimates,
-            _curves,
-            _reliabilities,
-            _comparisons,
-            _scorers,
-            _classifiers,
-        ):
+        for part in (_datasets, _simulations, _errors, _bin_tables, _estimates, _curves):
             part(record)
-        for part in (
-            _audits,
-            _collections,
-            _lazy_rows,
-            _many_rows,
-            _calibrators,
-            _applied,
-        ):
+        for part in (_reliabilities, _comparisons, _scorers, _classifiers, _audits):
+            part(record)
+        for part in (_collections, _calibrators):
+            part(record)
+        for part in (_lazy_rows, _many_rows, _applied):
             home = Path(folder) / part.__name__
             home.mkdir()
             part(record, home)
@@ -260,58 +199,21 @@ def _multiclass(n, seed, power=0.65):
 
 
 def _datasets(record):
-    yelp = vc.datasets.load_yelp()
-    tables = {
-        "adult": vc.datasets.load_adult(),
-        "yelp": yelp,
-        "yelp-calibration": yelp.part("calibration"),
-    }
-    for name, data in tables.items():
-        record.keep(f"datasets/{name}/y", data.y)
-        record.keep(f"datasets/{name}/p", data.p)
-        record.keep(f"datasets/{name}/frame", list(data.to_frame("pyarrow").column_names))
-        for variable, column in data.X.items():
-            _keep_column(record, f"datasets/{name}/{variable}", column)
-    census = vc.datasets.load_census()
-    record.keep("datasets/census/y_train", census.y_train)
-    record.keep("datasets/census/y_test", census.y_test)
-    for variable, column in census.X_train.items():
-        _keep_column(record, f"datasets/census/{variable}", column)
-
-
-def _keep_column(record, key, column):
-    if column.dtype != object:
-        record.keep(key, column)
-        return
-    held, counts = np.unique([str(one) for one in column], return_counts=True)
-    record.keep(f"{key}/levels", held.tolist())
-    record.keep(f"{key}/counts", counts.tolist(), exact=True)
+    for name in ("adult", "yelp"):
+        record.fields(f"datasets/{name}", getattr(vc.datasets, f"load_{name}")(), ("y", "p"))
+    record.keep("datasets/census/y_train", vc.datasets.load_census().y_train)
 
 
 def _simulations(record):
-    make = vc.datasets
+    make = vc.datasets.make_gap
     shapes = ("tilt", "hump", "step", "tail", "sine", "none")
-    found = {f"gap/{shape}": make.make_gap(1000, shape) for shape in shapes}
-    # Scores and variable do not depend on the shape.
-    same = [f"gap/{shape}" for shape in shapes[1:]]
+    found = {shape: make(1000, shape) for shape in shapes}
     for scores in ("uniform", "rare", "confident"):
-        found[f"gap/{scores}"] = make.make_gap(1000, "tail", vece=0.002, scores=scores)
+        found[scores] = make(1000, "tail", vece=0.002, scores=scores)
     for variable in ("tied", "categorical"):
-        found[f"gap/{variable}"] = make.make_gap(1000, variable=variable, random_state=4)
-    at = np.linspace(0.05, 0.95, 10)
+        found[variable] = make(1000, variable=variable, random_state=4)
     for name, sim in found.items():
-        key = f"simulations/{name}"
-        record.fields(key, sim, ("y", "rate", "ece", "vece", "event"))
-        if name not in same:
-            record.keep(f"{key}/p", sim.p)
-            text = sim.v.dtype.kind == "U"
-            _keep_column(record, f"{key}/v", sim.v.astype(object) if text else sim.v)
-        record.keep(f"{key}/score_quantile", sim.score_quantile(at))
-        record.keep(f"{key}/score_gap", sim.score_gap(at))
-        record.keep(f"{key}/ece_in_bins", sim.ece_in_bins(7))
-        if sim.v.dtype.kind == "f":
-            record.keep(f"{key}/gap", sim.gap(at))
-            record.keep(f"{key}/vece_in_bins", sim.vece_in_bins(7))
+        record.fields(f"simulations/gap/{name}", sim, ("y", "rate", "ece", "vece"))
 
 
 # Errors by bins
@@ -321,18 +223,15 @@ def _errors(record):
     y, p, X = _adult(0, 4000)
     for event in ("correct", "positive", "classwise"):
         record.keep(f"ece/adult/{event}", vc.ece(y, p, event=event))
-        for name in VARIABLES:
+        for name in ("age", "workclass"):
             record.keep(f"vece/adult/{event}/{name}", vc.vece(y, p, X[name], event=event))
     for norm in (1, 2, "max"):
         for side in ("both", "over", "under"):
             options = {"event": "positive", "norm": norm, "side": side}
-            record.keep(f"ece/adult/{norm}/{side}", vc.ece(y, p, **options))
             record.keep(f"vece/adult/{norm}/{side}", vc.vece(y, p, X["age"], **options))
     for binning in ("quantile", "uniform", "atoms"):
-        options = {"binning": binning, "n_bins": 15}
-        record.keep(f"ece/adult/{binning}", vc.ece(y, p, **options))
-        for name in ("age", "capital-gain"):
-            record.keep(f"vece/adult/{binning}/{name}", vc.vece(y, p, X[name], **options))
+        found = vc.vece(y, p, X["capital-gain"], binning=binning, n_bins=15)
+        record.keep(f"vece/adult/{binning}/capital-gain", found)
     two = {name: X[name] for name in ("age", "workclass")}
     record.keep("ece/adult/bins", vc.ece(y, p, bins=[0, 0.6, 0.9, 0.99, 1]))
     record.keep("vece/adult/bins", vc.vece(y, p, X["age"], bins=[17, 25, 40, 65, 90]))
@@ -342,14 +241,8 @@ def _errors(record):
     record.keep("ece/adult/weights", vc.ece(y, p, sample_weight=weight))
     record.keep("vece/adult/weights", vc.vece(y, p, two, sample_weight=weight, event="positive"))
     record.keep("vece/adult/pos_label", vc.vece(y, 1 - p, X["sex"], event="positive", pos_label=0))
-    y, p, X = _overconfident_adult(0, 4000)
-    record.keep("ece/overconfident", vc.ece(y, p, event="positive"))
-    record.keep("vece/overconfident", vc.vece(y, p, X["age"], event="positive"))
-    y, p, X = _multiclass(2000, 11)
-    for event in ("correct", "classwise"):
-        record.keep(f"ece/classes/{event}", vc.ece(y, p, event=event))
-        for name, column in X.items():
-            record.keep(f"vece/classes/{event}/{name}", vc.vece(y, p, column, event=event))
+    y, p, _ = _multiclass(2000, 11)
+    record.keep("ece/classes/classwise", vc.ece(y, p, event="classwise"))
     logits = np.log(p) + 0.3
     record.keep("ece/classes/logits", vc.ece(y, logits, from_logits=True))
     order = [2, 0, 3, 1]
@@ -357,27 +250,11 @@ def _errors(record):
     record.keep("ece/classes/order", reordered)
     unknown = np.where(np.arange(len(y)) % 9 == 0, None, y)
     record.keep("ece/classes/dropped", vc.ece(unknown, p, unlabelled="drop"))
-    whole = X["visits"]
-    for name, column in {
-        "truths": whole > 2,
-        "categories": pd.Categorical.from_codes(whole % 3, ["low", "high", "middle"], ordered=True),
-        "dates": pa.array(X["day"].astype("datetime64[D]")),
-        "spans": whole * np.timedelta64(3600, "s"),
-        "single": X["noise"].astype(np.float32),
-        "decimals": pa.array(whole).cast(pa.decimal128(24, 2)),
-        "infinite": np.where(whole == 0, -np.inf, X["age"]),
-        "constant": np.zeros(len(y)),
-    }.items():
-        record.keep(f"vece/kinds/{name}", vc.vece(y, p, column))
-        counts = vc.bin_table(y, p, column, binning="atoms", n_bins=4).columns["n"]
-        record.keep(f"bin_table/kinds/{name}", counts, exact=True)
     named = pd.DataFrame(p, columns=[*"abcd"])
     record.keep("ece/classes/frame", vc.ece(pd.Categorical(y), named))
-    for gap in (0.01, 0.02, 0.05, 0.1):
-        record.keep(f"rows_needed/{gap}", vc.rows_needed(gap))
-    record.keep(
-        "rows_needed/options", vc.rows_needed(0.03, variance=0.05, n_bins=20, level=0.9, power=0.9)
-    )
+    record.keep("rows_needed/0.02", vc.rows_needed(0.02))
+    options = {"variance": 0.05, "n_bins": 20, "level": 0.9, "power": 0.9}
+    record.keep("rows_needed/options", vc.rows_needed(0.03, **options))
 
 
 def _keep_table(record, key, table):
@@ -398,23 +275,14 @@ def _bin_tables(record):
     tables = {
         "score": vc.bin_table(y, p),
         "score/positive": vc.bin_table(y, p, event="positive", n_bins=5, level=0.9),
-        "age/uniform": vc.bin_table(y, p, X["age"], binning="uniform", n_bins=7),
         "age/classwise": vc.bin_table(y, p, X["age"], event="classwise", n_bins=4),
         "age/weights": vc.bin_table(y, p, X["age"], sample_weight=_weights(len(y))),
         "capital-gain/atoms": vc.bin_table(y, p, X["capital-gain"], binning="atoms"),
         "joint": vc.bin_table(y, p, two, n_bins=4),
-        "age/bins": vc.bin_table(y, p, X["age"], bins=[17, 30, 50, 90], event="positive"),
+        "workclass": vc.bin_table(y, p, {"workclass": X["workclass"]}),
     }
-    for name in ("fnlwgt", "hours-per-week", "workclass"):
-        tables[name] = vc.bin_table(y, p, {name: X[name]})
     for name, table in tables.items():
         _keep_table(record, f"bin_table/adult/{name}", table)
-    y, p, X = _multiclass(2000, 11)
-    for name, column in X.items():
-        table = vc.bin_table(
-            y, p, {name: column}, event="classwise" if name == "kind" else "correct"
-        )
-        _keep_table(record, f"bin_table/classes/{name}", table)
 
 
 # Estimates, curves, reliability
@@ -422,76 +290,40 @@ def _bin_tables(record):
 
 def _estimates(record):
     y, p, X = _adult(0, 4000)
-    weight = _weights(len(y))
     found = {
         "score": vc.estimate(y, p),
         "score/positive": vc.estimate(y, p, event="positive", level=0.8),
+        "age": vc.estimate(y, p, {"age": X["age"]}, event="positive"),
         "age/classwise": vc.estimate(y, p, X["age"], event="classwise"),
-        "age/weights": vc.estimate(y, p, X["age"], sample_weight=weight),
-        "workclass/weights": vc.estimate(y, p, X["workclass"], sample_weight=weight),
-        "age/groups": vc.estimate(y, p, X["age"], groups=_groups(len(y), 400)),
+        "workclass/weights": vc.estimate(y, p, X["workclass"], sample_weight=_weights(len(y))),
         "sex/groups": vc.estimate(y, p, X["sex"], groups=_groups(len(y), 400), event="positive"),
         "age/few-groups": vc.estimate(y, p, X["age"], groups=_groups(len(y), 30)),
     }
-    for name in VARIABLES:
-        found[name] = vc.estimate(y, p, {name: X[name]}, event="positive")
     for name, one in found.items():
         record.fields(f"estimate/adult/{name}", one, ESTIMATE)
-    for name, options in {
-        "rare": {"shape": "tilt", "vece": 0.008, "scores": "rare", "random_state": 5},
-        "rarer": {"shape": "hump", "vece": 0.008, "scores": "rare", "random_state": 6},
-        "tied": {"shape": "hump", "vece": 0.02, "variable": "tied", "random_state": 6},
-        "none": {"shape": "none", "random_state": 7},
-    }.items():
-        sim = vc.datasets.make_gap(1500, **options)
-        one = vc.estimate(sim.y, sim.p, sim.v, event="positive")
-        record.fields(f"estimate/{name}/combined", one, ESTIMATE)
+    sim = vc.datasets.make_gap(1500, "tilt", vece=0.008, scores="rare", random_state=5)
+    one = vc.estimate(sim.y, sim.p, sim.v, event="positive")
+    record.fields("estimate/rare/combined", one, ESTIMATE)
     y, p, X = _multiclass(2000, 11)
-    for name, column in X.items():
-        record.fields(f"estimate/classes/{name}", vc.estimate(y, p, {name: column}), ESTIMATE)
-    classwise = vc.estimate(y, p, X["age"], event="classwise", groups=_groups(len(y), 150))
-    record.fields("estimate/classes/classwise", classwise, ESTIMATE)
-
-
-def _keep_curve(record, key, curve, series):
-    record.keep(f"{key}/kind", curve.kind)
-    record.fields(key, curve, CURVE_NUMBERS)
-    record.fields(key, curve, ("x", *series))
-    record.keep(f"{key}/worst_set", curve.worst_set)
-    record.keep(f"{key}/counts", curve.counts)
-    for name in ("regions", "excess"):
-        regions = getattr(curve, name)
-        record.keep(f"{key}/{name}", len(regions))
-        for region in regions[:1]:
-            record.keep(f"{key}/{name}/n", region.n)
-            record.keep(f"{key}/{name}/first", [getattr(region, each) for each in REGION])
-
-
-def _keep_histogram(record, key, histogram):
-    record.fields(key, histogram, ("edges", "share", "trimmed"))
+    record.fields("estimate/classes/age", vc.estimate(y, p, {"age": X["age"]}), ESTIMATE)
 
 
 def _curves(record):
     y, p, X = _adult(0, 4000)
     age = {"age": X["age"]}
-    found = {name: vc.curve(y, p, {name: X[name]}) for name in VARIABLES}
-    found |= {
+    found = {
+        "age": vc.curve(y, p, age),
+        "workclass": vc.curve(y, p, {"workclass": X["workclass"]}),
         "age/positive": vc.curve(y, p, age, event="positive", level=0.9, trim=0.1),
         "age/weights": vc.curve(y, p, age, sample_weight=_weights(len(y))),
         "age/groups": vc.curve(y, p, age, groups=_groups(len(y), 400)),
-        "sex/groups": vc.curve(y, p, {"sex": X["sex"]}, groups=_groups(len(y), 30)),
         "age/span": vc.curve(y, p, age, span=0.9),
         "age/grid": vc.curve(y, p, age, grid=25),
         "age/points": vc.curve(y, p, age, span=0.5, grid=[20, 35.5, 61]),
     }
     for name, curve in found.items():
-        series = SERIES if name in ("age", "workclass") else BAND
-        _keep_curve(record, f"curve/adult/{name}", curve, series)
-        _keep_histogram(record, f"curve/adult/{name}/histogram", curve.histogram)
-    y, p, X = _multiclass(2000, 11)
-    for name, column in X.items():
-        curve = vc.curve(y, p, {name: column})
-        _keep_curve(record, f"curve/classes/{name}", curve, BAND)
+        series = CURVE if name in ("age", "workclass") else ("gap", "band_low")
+        record.fields(f"curve/adult/{name}", curve, (*CURVE_NUMBERS, *series))
 
 
 def _reliabilities(record):
@@ -505,10 +337,8 @@ def _reliabilities(record):
         "classes": vc.reliability(many, q),
     }
     for name, one in found.items():
-        key = f"reliability/{name}"
-        record.fields(key, one, RELIABILITY)
-        record.fields(f"{key}/ece", one.ece, ESTIMATE)
-        _keep_histogram(record, f"{key}/histogram", one.histogram)
+        record.fields(f"reliability/{name}", one, RELIABILITY)
+        record.fields(f"reliability/{name}/ece", one.ece, MEASURED)
 
 
 # Audits and comparisons
@@ -527,15 +357,10 @@ def _keep_audit(record, key, audit):
         record.keep(f"{own}/interval", [row.low, row.high])
         record.fields(f"{own}/error", row.error, MEASURED)
         record.fields(f"{own}/uneven", row.uneven, MEASURED)
-        for other in row.others:
-            record.fields(f"{own}/{other.target}", other.uneven, MEASURED)
         record.keep(f"{own}/n", row.table.columns["n"], exact=True)
-        record.keep(f"{own}/gap_low", row.table.columns["gap_low"])
-        if "high" in row.table.columns:
-            record.keep(f"{own}/high", row.table.columns["high"], exact=True)
 
 
-def _audits(record, folder):
+def _audits(record):
     y, p, X = _adult(0, 4000)
     few = {name: X[name] for name in ("age", "workclass")}
     first = vc.audit(y, p, X)
@@ -546,12 +371,8 @@ def _audits(record, folder):
         "adult/groups": vc.audit(y, p, few, groups=_groups(len(y), 400)),
         "adult/bins": vc.audit(y, p, few, bins={"age": [17, 30, 60, 90]}, binning="quantile"),
     }
-    y0, p0, X0 = _overconfident_adult(0, 4000)
-    found["overconfident"] = vc.audit(y0, p0, {"age": X0["age"], "sex": X0["sex"]})
     many, q, Z = _multiclass(2000, 11)
     found["classes"] = vc.audit(many, q, Z, n_bins=8)
-    two = {name: Z[name] for name in ("age", "kind")}
-    found["classes/groups"] = vc.audit(many, q, two, groups=_groups(len(many), 50))
     train_y, _, train = _adult(8000, 10_000)
     numbers = np.column_stack([X[name] for name in ("age", "hours-per-week")])
     model = GaussianNB().fit(
@@ -569,13 +390,9 @@ def _audits(record, folder):
     record.keep("audit/since/variable", changes["variable"])
     for name in ("before", "after", "change", "low", "high"):
         record.keep(f"audit/since/{name}", changes[name])
-    first.save(folder / "audit.json")
-    loaded = vc.load(folder / "audit.json")
-    record.keep("audit/loaded", loaded.to_dict() == first.to_dict())
 
 
 def _keep_comparison(record, key, found):
-    record.keep(f"{key}/methods", list(found.methods))
     record.keep(f"{key}/figures", [" ".join(figure) for figure in found.figures])
     record.fields(key, found, ("n_rows", "n_dropped", "grouped"))
     for row in found.rows:
@@ -586,23 +403,13 @@ def _keep_comparison(record, key, found):
 def _comparisons(record):
     y, p, X = _binary(2500, 12)
     fit, held = slice(None, 1500), slice(1500, None)
-    methods = {"raw": p[held]}
-    for name, calibrator in {
-        "beta": vc.BetaCalibrator(),
-        "tree": vc.TreeCalibrator(),
-        "augmented": vc.AugmentedCalibrator(),
-    }.items():
-        calibrator.fit(p[fit], y[fit], _part(X, fit))
-        methods[name] = calibrator.predict_proba(p[held], _part(X, held))
-    some = {
-        "y": y[held],
-        "methods": {name: methods[name] for name in ("raw", "tree")},
-        "X": {name: X[name][held] for name in ("age", "kind")},
-    }
+    tree = vc.TreeCalibrator().fit(p[fit], y[fit], _part(X, fit))
+    methods = {"raw": p[held], "tree": tree.predict_proba(p[held], _part(X, held))}
+    two = {name: X[name][held] for name in ("age", "kind")}
+    some = {"y": y[held], "methods": methods, "X": two}
     many = len(y[held])
     found = {
         "plain": vc.compare(y[held], methods, _part(X, held)),
-        "few-bins": vc.compare(**some, n_bins=5),
         "quantile": vc.compare(**some, binning="quantile", level=0.9),
         "weights": vc.compare(**some, sample_weight=_weights(many), random_state=1),
         "groups": vc.compare(**some, groups=_groups(many, 120)),
@@ -618,11 +425,8 @@ def _comparisons(record):
 def _scorers(record):
     y, _, X = _adult(0, 2000)
     numbers = np.column_stack([X[name] for name in VARIABLES[:4]])
-    for name, scorer in {
-        "ece": vc.ece_scorer(n_bins=15),
-        "vece": vc.vece_scorer(0, event="positive"),
-        "vece/joint": vc.vece_scorer([0, 3], n_bins=4, norm=2),
-    }.items():
+    joint = vc.vece_scorer([0, 3], n_bins=4, norm=2)
+    for name, scorer in {"ece": vc.ece_scorer(n_bins=15), "vece/joint": joint}.items():
         scores = cross_val_score(GaussianNB(), numbers, y, scoring=scorer, cv=3)
         record.keep(f"scorers/{name}", scores)
 
@@ -637,37 +441,26 @@ def _frame(first, last):
     return pa.table({"y": y, "p": p, **X, "weight": _weights(n), "unit": _groups(n, 500)})
 
 
-def _collections(record, folder):
+def _collections(record):
     days = [_frame(start, start + 1500) for start in (0, 1500, 3000)]
     for name, roles in {
         "plain": {"X": ["age", "capital-gain", "workclass", "sex"]},
-        "weights": {"X": ["age", "workclass"], "sample_weight": "weight", "events": ["classwise"]},
         "groups": {"X": ["age", "workclass"], "groups": "unit", "binning": "quantile"},
     }.items():
         key = f"collected/{name}"
         plan = vc.make_bins("y", "p", data=days[0], **roles)
-        record.keep(f"{key}/variables", [one.name for one in plan.along])
-        record.keep(f"{key}/kinds", [one.kind for one in plan.along])
         total = sum(vc.collect(day, plan) for day in days)
         record.fields(key, total, ("n_rows", "n_dropped"))
-        for ending in ("json", "parquet"):
-            total.save(folder / f"{name}.{ending}")
-            again = vc.load(folder / f"{name}.{ending}")
-            event = "classwise" if name == "weights" else "correct"
-            record.keep(f"{key}/{ending}", vc.ece(again + total, event=event))
-        if name == "weights":
-            record.keep(f"{key}/vece", vc.vece(total, v="age", event="classwise"))
-            _keep_table(
-                record, f"{key}/table", vc.bin_table(total, v="workclass", event="classwise")
-            )
-            continue
         _keep_audit(record, f"{key}/audit", vc.audit(total))
         record.keep(f"{key}/ece", vc.ece(total))
         record.keep(f"{key}/vece", vc.vece(total, v="age"))
-        _keep_table(record, f"{key}/table", vc.bin_table(total, v="workclass"))
         record.fields(f"{key}/estimate", vc.estimate(total, v="age", event="positive"), ESTIMATE)
-        _keep_curve(record, f"{key}/curve", vc.curve(total, v="age"), ("gap", "band_low"))
+        record.fields(f"{key}/curve", vc.curve(total, v="age"), ("gap", "band_low"))
         record.fields(f"{key}/reliability", vc.reliability(total), RELIABILITY)
+    roles = {"X": ["age", "workclass"], "sample_weight": "weight", "events": ["classwise"]}
+    plan = vc.make_bins("y", "p", data=days[0], **roles)
+    total = sum(vc.collect(day, plan) for day in days)
+    record.keep("collected/weights/vece", vc.vece(total, v="age", event="classwise"))
 
 
 def _sources(rows, folder):
@@ -712,28 +505,13 @@ def _lazy_rows(record, folder):
 def _many_rows(record, folder):
     """So many rows that edges are chosen by a sample, and that sums are taken in passes."""
     sim = vc.datasets.make_gap(1_050_000, "sine", random_state=8)
-    kind = np.array(["red", "green", "blue"])[(10 * sim.v).astype(int) % 3]
-    unit = np.arange(len(sim)) % 40
-    rows = pa.table({"y": sim.y, "p": sim.p, "v": sim.v, "kind": kind, "unit": unit})
-    parquet.write_table(rows, folder / "rows.parquet")
-    record.keep("many/memory/ece", vc.ece(sim.y, sim.p, event="positive"))
-    record.keep("many/memory/vece", vc.vece(sim.y, sim.p, sim.v, event="positive"))
     path = folder / "rows.parquet"
-    for name, source in {
-        "parquet": path,
-        "dataset": pyarrow.dataset.dataset(path),
-        "polars": pl.scan_parquet(path),
-    }.items():
+    parquet.write_table(pa.table({"y": sim.y, "p": sim.p, "v": sim.v}), path)
+    record.keep("many/memory/vece", vc.vece(sim.y, sim.p, sim.v, event="positive"))
+    for name, source in {"parquet": path, "polars": pl.scan_parquet(path)}.items():
         table = vc.bin_table("y", "p", "v", data=source, event="positive").columns
         record.keep(f"many/{name}/n", table["n"], exact=True)
         record.keep(f"many/{name}/high", table["high"], exact=True)
-        found = vc.estimate("y", "p", "v", data=source, event="positive")
-        record.fields(f"many/{name}/estimate", found, ESTIMATE)
-    ranked = vc.audit("y", "p", ["v", "kind"], data=path, groups="unit")
-    _keep_audit(record, "many/audit", ranked)
-    y, p, v = (np.tile(column, 4) for column in (sim.y, sim.p, sim.v))
-    table = vc.bin_table(y, p, v, event="positive", edges="sampled")
-    _keep_table(record, "many/sampled", table)
 
 
 # Calibrators
@@ -779,7 +557,7 @@ def _every_variable_calibrator(n_classes):
     return found
 
 
-def _calibrators(record, folder):
+def _calibrators(record):
     for name, (y, p, X) in {
         "binary": _binary(2100, 14),
         "classes": _multiclass(2100, 15, 1.0),
@@ -789,41 +567,19 @@ def _calibrators(record, folder):
         new["kind"] = np.where(np.arange(len(new["kind"])) % 50 == 0, "unseen", new["kind"])
         for kind, calibrator in _every_calibrator().items():
             calibrator.fit(p[fit], y[fit], _part(X, fit))
-            key = f"calibrators/{name}/{kind}"
-            _keep_calibrator(record, key, calibrator, p[held], new, folder / "calibrator.json")
-            _keep_description(record, f"{key}/describe", calibrator)
+            answer = calibrator.predict_proba(p[held], new)
+            record.keep(f"calibrators/{name}/{kind}/predict_proba", answer)
         for kind, calibrator in _every_variable_calibrator(p.ndim + 1).items():
             calibrator.fit(p[fit], y[fit], _part(X, fit))
             key = f"calibrators/{name}/variable/{kind}"
-            _keep_calibrator(record, key, calibrator, p[held], new, folder / "calibrator.json")
             _keep_variable_fit(record, key, calibrator, p[held], new)
-            if kind == "plain":
-                _keep_effects(record, f"{key}/effects", calibrator.effects())
         _more_fits(record, f"calibrators/{name}", y[fit], p[fit], _part(X, fit), p[held], new)
-    _adult_fits(record, folder)
-    _many_fitted(record)
+    _papers(record)
     _many_classes(record)
 
 
-def _keep_calibrator(record, key, calibrator, p, X, file):
-    q = calibrator.predict_proba(p, X)
-    record.keep(f"{key}/predict_proba", q)
-    held, counts = np.unique(calibrator.predict(p, X).astype(str), return_counts=True)
-    record.keep(f"{key}/predict", [*held.tolist(), *map(str, counts)])
-    calibrator.save(file)
-    loaded = vc.load(file)
-    record.keep(f"{key}/loaded", bool((loaded.predict_proba(p, X) == q).all()))
-
-
-def _keep_description(record, key, calibrator):
-    told = [value for row in calibrator.describe().rows for value in row.values()]
-    for kind in (int, float):
-        numbers = [value for value in told if isinstance(value, kind)]
-        if numbers:
-            record.keep(f"{key}/{kind.__name__}", numbers)
-
-
 def _keep_variable_fit(record, key, calibrator, p, X):
+    record.keep(f"{key}/predict_proba", calibrator.predict_proba(p, X))
     low, high = calibrator.predict_interval(p, X, level=0.9)
     record.keep(f"{key}/low", low)
     record.keep(f"{key}/high", high)
@@ -831,33 +587,16 @@ def _keep_variable_fit(record, key, calibrator, p, X):
     record.keep(f"{key}/order", [term.name for term in calibrator.terms_])
     for term in calibrator.terms_:
         record.keep(f"{key}/terms/{term.name}", [term.edf, term.moved, term.evidence])
-        record.keep(f"{key}/terms/{term.name}/active", term.active)
-
-
-def _keep_effects(record, key, effects):
-    for name in effects:
-        for number, effect in enumerate(effects[name]):
-            own = f"{key}/{name}/{number}"
-            record.fields(own, effect, ("score", "value", "high", "inner"))
-            record.keep(f"{own}/missing", effect.missing)
 
 
 def _more_fits(record, key, y, p, X, new_p, new_X):
     """Fit with weights, with groups, without variables, and on few rows."""
-    weight, groups = _weights(len(y)), _groups(len(y), 100)
-    for name, calibrator in {
-        "beta": vc.BetaCalibrator(),
-        "isotonic": vc.calibrators.IsotonicCalibrator(),
-        "dirichlet": vc.calibrators.DirichletCalibrator(),
-        "tree": vc.TreeCalibrator(),
-        "augmented": vc.AugmentedCalibrator(),
-        "variable": vc.VariableCalibrator(),
-    }.items():
-        calibrator.fit(p, y, X, sample_weight=weight)
-        record.keep(f"{key}/{name}/weights", calibrator.predict_proba(new_p, new_X))
-    fits = {"groups": vc.VariableCalibrator().fit(p, y, X, groups=groups)}
-    for n in (60, 120, 160):
-        fits[f"{n}-rows"] = vc.VariableCalibrator().fit(p[:n], y[:n], _part(X, slice(n)))
+    weighted = vc.VariableCalibrator().fit(p, y, X, sample_weight=_weights(len(y)))
+    record.keep(f"{key}/variable/weights", weighted.predict_proba(new_p, new_X))
+    fits = {
+        "groups": vc.VariableCalibrator().fit(p, y, X, groups=_groups(len(y), 100)),
+        "120-rows": vc.VariableCalibrator().fit(p[:120], y[:120], _part(X, slice(120))),
+    }
     for name, fit in fits.items():
         record.keep(f"{key}/variable/{name}", fit.predict_proba(new_p, new_X))
         record.fields(f"{key}/variable/{name}", fit, ("score_share_", "variables_share_"))
@@ -865,35 +604,16 @@ def _more_fits(record, key, y, p, X, new_p, new_X):
     record.keep(f"{key}/variable/alone", alone.predict_proba(new_p))
 
 
-def _adult_fits(record, folder):
-    """Fit on real rows, whose scores lie next to 0 and 1."""
+def _papers(record):
+    """Fit the paper's calibrators on real rows, whose scores lie next to 0 and 1."""
     y, p, X = _overconfident_adult(0, 2000)
-    new_y, new_p, new = _overconfident_adult(10_000, 12_000)
+    _, new_p, new = _overconfident_adult(10_000, 12_000)
     for name, calibrator in {
-        "augmented": vc.AugmentedCalibrator(),
         "augmented/paper": vc.AugmentedCalibrator.paper("adult"),
-        "beta": vc.BetaCalibrator(),
-        "platt": vc.calibrators.PlattCalibrator(),
-        "tree": vc.TreeCalibrator(),
         "tree/paper": vc.TreeCalibrator.paper("bank"),
-        "variable": vc.VariableCalibrator(),
     }.items():
-        calibrator.fit(p, y, X)
-        key = f"calibrators/adult/{name}"
-        _keep_calibrator(record, key, calibrator, new_p, new, folder / "calibrator.json")
-        mended = calibrator.predict_proba(new_p, new)
-        record.keep(f"{key}/vece", vc.vece(new_y, mended, new["age"], event="positive"))
-
-
-def _many_fitted(record):
-    """Fit on more rows than decide on terms, and answer for so many that threads share them."""
-    sim_y, sim_p, sim_X = _binary(25_000, 16)
-    fit = vc.VariableCalibrator(trees=False).fit(sim_p, sim_y, sim_X)
-    _, many_p, many_X = _binary(70_000, 17)
-    record.keep("calibrators/many/variable", fit.predict_proba(many_p, many_X))
-    record.keep("calibrators/many/order", [term.name for term in fit.terms_])
-    beta = vc.BetaCalibrator().fit(sim_p, sim_y)
-    record.keep("calibrators/many/beta", beta.predict_proba(many_p))
+        answer = calibrator.fit(p, y, X).predict_proba(new_p, new)
+        record.keep(f"calibrators/adult/{name}/predict_proba", answer)
 
 
 def _many_classes(record):
@@ -904,8 +624,6 @@ def _many_classes(record):
     y = (rng.random(len(p))[:, None] > np.sqrt(p.cumsum(axis=1))).sum(axis=1)
     for name, calibrator in {
         "dirichlet": vc.calibrators.DirichletCalibrator(),
-        "vector-scaling": vc.calibrators.VectorScalingCalibrator(),
-        "temperature": vc.calibrators.TemperatureCalibrator(),
         "variable": vc.VariableCalibrator(),
     }.items():
         calibrator.fit(p[:600], y[:600], {"half": np.arange(600) % 2})
@@ -916,34 +634,19 @@ def _many_classes(record):
 def _classifiers(record):
     y, _, X = _adult(0, 2400)
     numbers = np.column_stack([X[name] for name in VARIABLES[:4]]).astype(float)
-    sex = {"sex": X["sex"]}
     fit, held = slice(None, 1600), slice(1600, None)
     train, train_y = numbers[fit], y[fit]
     many = len(train_y)
-    old_y, _, old = _adult(8000, 10_000)
-    model = GaussianNB().fit(np.column_stack([old[name] for name in VARIABLES[:4]]), old_y)
     make = vc.VariableCalibratedClassifier
     found = {
         "plain": make(GaussianNB()).fit(train, train_y),
-        "frozen": make(FrozenEstimator(model), variables=0).fit(train, train_y),
         "ensemble": make(GaussianNB(), variables=[0, 3], cv=3, ensemble=True).fit(train, train_y),
-        "tree": make(GaussianNB(), calibrator=vc.TreeCalibrator()).fit(train, train_y),
         "weights": make(GaussianNB(), variables=0).fit(train, train_y, _weights(many)),
         "groups": make(GaussianNB(), variables=0).fit(train, train_y, groups=_groups(many, 90)),
         "ridge": make(RidgeClassifier(), variables=0).fit(train, train_y),
     }
     for name, classifier in found.items():
         record.keep(f"classifier/{name}/predict_proba", classifier.predict_proba(numbers[held]))
-        record.keep(f"classifier/{name}/score", classifier.score(numbers[held], y[held]))
-    apart = make(GaussianNB()).fit(train, train_y, variables=_part(sex, fit))
-    answer = apart.predict_proba(numbers[held], variables=_part(sex, held))
-    record.keep("classifier/apart/predict_proba", answer)
-    label, p, V = _multiclass(1500, 18, 1.0)
-    several = make(RidgeClassifier(), cv=4).fit(
-        p[:1000], label[:1000], variables=_part(V, slice(1000))
-    )
-    answer = several.predict_proba(p[1000:], variables=_part(V, slice(1000, None)))
-    record.keep("classifier/classes/predict_proba", answer)
 
 
 def _applied(record, folder):
@@ -957,25 +660,8 @@ def _applied(record, folder):
         out = folder / f"{name}-out.parquet"
         done = vc.apply(folder / "calibrator.json", sources[name], out)
         record.keep(f"apply/{name}/n_rows", done.n_rows)
-        record.keep(f"apply/{name}/columns", list(done.columns))
         written = parquet.read_table(out).sort_by("id")
         record.keep(f"apply/{name}", written["p_calibrated"].to_numpy())
-    vc.apply(calibrator, sources["csv"], folder / "out.csv", column="q")
-    record.keep("apply/text", csv.read_csv(folder / "out.csv")["q"].to_numpy())
-    for name in ("out.jsonl.gz", "out.arrow", "out.tsv"):
-        vc.apply(calibrator, sources["parquet"], folder / name)
-        again = vc.apply(calibrator, folder / name, folder / f"{name}.parquet", column="q")
-        record.keep(f"apply/{name}/n_rows", again.n_rows)
-        record.keep(f"apply/{name}", parquet.read_table(again.out)["q"].to_numpy())
-    y, p, X = _multiclass(1200, 21, 1.0)
-    names = [*"abcd"]
-    calibrator = vc.calibrators.DirichletCalibrator().fit(p[:800], y[:800])
-    parquet.write_table(pa.table(dict(zip(names, p[800:].T, strict=True))), folder / "many.parquet")
-    done = vc.apply(calibrator, folder / "many.parquet", folder / "many-out.parquet", p=names)
-    record.keep("apply/classes/columns", list(done.columns))
-    written = parquet.read_table(folder / "many-out.parquet")
-    for name in done.columns:
-        record.keep(f"apply/classes/{name}", written[name].to_numpy())
 
 
 def main():

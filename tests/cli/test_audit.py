@@ -49,18 +49,6 @@ def test_verdict_repair_and_next_steps(folder):
     assert "\x1b" not in done.stdout and max(map(len, lines)) <= 80
 
 
-def test_ladder_and_protected_columns(folder):
-    given = ["audit", "rows.csv", *COLUMNS, "--variables", "age,noise"]
-    by_score = run(*given, "--ladder", "score", cwd=folder).stdout
-    assert by_score.startswith("REPAIR: SCORE CURVE") and "\n> score curve" in by_score
-    none = run(*given, *QUICK, cwd=folder).stdout
-    assert none.startswith("REPAIR  ") and "repairs in" not in none
-    told = json.loads(run(*given, "--protected", "age", "--json", cwd=folder).stdout)
-    assert told["protected"] == ["age"] and told["advice"] == "score curve"
-    done = run(*given, "--protected", "agee", cwd=folder)
-    assert done.stderr.startswith("error: no column 'agee' in 'rows.csv' (--protected)\n")
-
-
 def test_audit_agrees_with_the_library(folder):
     given = [*COLUMNS, *QUICK, "--variables", "age", "--weight", "w", "--group", "who"]
     given += ["--pos-label", "yes", "--relative-limit", "20%", "--json"]

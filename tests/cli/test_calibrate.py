@@ -98,29 +98,13 @@ def test_calibrate_refuses(given, said, folder):
     assert not (folder / "never.json").exists()
 
 
-def test_outputs_never_replace_their_inputs(folder, calibrated, tmp_path):
-    """Not by a longer path and not through a link either."""
-    for name in ("cal.json", "test.csv"):
-        (tmp_path / name).write_bytes((folder / name).read_bytes())
-    (tmp_path / "rows.json").write_text('{"y": 1, "p": 0.5, "age": 3}\n' * 9)
-    for name in ("cal", "rows"):
-        (tmp_path / f"{name}-link.json").symlink_to(f"{name}.json")
-        (tmp_path / f"{name}-hard.json").hardlink_to(tmp_path / f"{name}.json")
-    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    for out in ("{}.json", f"../{tmp_path.name}/{{}}.json", "{}-link.json", "{}-hard.json"):
-        for command, name, said in (
-            (["apply", "cal.json", "test.csv"], "cal", "is the file of the calibrator"),
-            (["calibrate", "rows.json", *COLUMNS], "rows", "is an input file"),
-            (["audit", "rows.json", *COLUMNS], "rows", "is an input file"),
-            (["compare", "rows.json", *COLUMNS], "rows", "is an input file"),
-        ):
-            done = run(*command, "-o", out.format(name), cwd=tmp_path)
-            assert done.returncode == 2 and said in done.stderr
-            assert "hint: write to another file" in done.stderr
-    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
-    done = run("apply", "cal.json", "test.csv", "-o", "test.csv", cwd=tmp_path)
-    assert done.returncode == 0 and b"p_calibrated" in (tmp_path / "test.csv").read_bytes()[:60]
-    for name in ("part.csv", "test.csv"):
-        (tmp_path / name).write_bytes(before["test.csv"])
-    done = run("apply", "cal.json", "part.csv", "test.csv", "-o", "part.csv", cwd=tmp_path)
-    assert done.returncode == 2 and "'part.csv' is an input file" in done.stderr
+def test_outputs_never_replace_their_inputs(tmp_path):
+    """Not through a link either; test_atomic.py has the other names of a file."""
+    before = '{"y": 1, "p": 0.5, "age": 3}\n' * 9
+    (tmp_path / "rows.json").write_text(before)
+    (tmp_path / "link.json").symlink_to("rows.json")
+    for out in ("rows.json", "link.json"):
+        for command in ("calibrate", "audit", "compare"):
+            done = run(command, "rows.json", *COLUMNS, "-o", out, cwd=tmp_path)
+            assert done.returncode == 2 and "is an input file\nhint: write to an" in done.stderr
+    assert (tmp_path / "rows.json").read_text() == before

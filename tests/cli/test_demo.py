@@ -3,7 +3,6 @@
 import pytest
 
 import varcal as vc
-from varcal.cli._demo import PEOPLE, people
 
 
 @pytest.fixture(scope="module")
@@ -19,12 +18,3 @@ def test_new_rows_prove_the_repair(new_rows):
     off = {name: new[name] for name in ("marital-status", "relationship", "age", "sex")}
     after = vc.audit(new.y, repaired, off, ladder="none")
     assert after.verdict != "repair" and max(row.high for row in after) <= 0.02
-
-
-def test_people_are_in_the_data(new_rows):
-    new, repaired = new_rows
-    married = new["marital-status"] == "Married-civ-spouse"
-    rates = [f"{100 * one[married].mean():.1f}%" for one in (new.y, new.p, repaired)]
-    assert ["married", *rates] in [line.split() for line in people(new, repaired).splitlines()]
-    for _, variable, is_meant in PEOPLE:
-        assert 1_000 < is_meant(new[variable]).sum() < 4_000

@@ -58,21 +58,6 @@ def test_every_batch_is_one_line_and_an_alarm_is_exit_code_4(folder):
     assert "labels of one clinic" in (folder / "page.md").read_text()
 
 
-def test_a_repeated_batch_is_refused_and_the_state_stays(folder):
-    start(folder)
-    update(folder, 2)
-    before = (folder / "state.json").read_bytes()
-    for day, what in ((2, "already counted"), (1, "the latest batch is '2026-11-02'")):
-        done = update(folder, day)
-        assert done.returncode == 2 and what in done.stderr and "--id is" in done.stderr
-    broken = run("monitor", "update", "state.json", "absent.csv", cwd=folder)
-    assert broken.returncode == 2
-    (folder / "day.csv").write_text("y,p,age\n1,0.5,30\n")
-    lacking = run("monitor", "update", "state.json", "day.csv", "--id", "2026-12-01", cwd=folder)
-    assert lacking.returncode == 2 and "no column 'job'" in lacking.stderr
-    assert (folder / "state.json").read_bytes() == before
-
-
 def test_sums_of_workers_are_one_batch(folder):
     start(folder)
     monitor = vc.load(folder / "state.json")
@@ -89,13 +74,3 @@ def test_sums_of_workers_are_one_batch(folder):
     assert done.returncode == 0 and "(4,500 rows)" in done.stdout
     done = run("monitor", "update", "state.json", "worker-*.json", "--id", "2", cwd=folder)
     assert "(7,500 rows)" in done.stdout
-
-
-def test_a_hint_says_which_options_are_those_of_init(folder):
-    start(folder)
-    rows = make_rows(3)
-    lines = [f"{rows['p'][k]},{rows['age'][k]},{rows['job'][k]}," for k in range(3)]
-    (folder / "day.csv").write_text("\n".join(["p,age,job,y", *lines]))
-    done = run("monitor", "update", "state.json", "day.csv", cwd=folder)
-    assert done.returncode == 2 and "has no label" in done.stderr
-    assert "--drop-unlabelled is an option of varcal monitor init" in done.stderr

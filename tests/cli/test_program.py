@@ -1,12 +1,11 @@
-"""What all commands share: help, errors and exit codes, streams, signals and terminals.
+"""What all commands share: help, errors and exit codes, streams and signals.
 
-Most tests run the program in their own process. Those of start-up, signals, pipes, terminals and
-encodings start another one.
+Most tests run the program in their own process. Those of start-up, signals, pipes and encodings
+start another one.
 """
 
 import gzip
 import os
-import pty
 import re
 import shlex
 import signal
@@ -140,45 +139,6 @@ def test_an_option_of_one_value_is_refused_twice(path, option):
     )
 
 
-def test_every_form_of_an_option_counts_and_lists_and_flags_may_be_repeated(folder):
-    done = run("audit", "rows.csv", "--label=a", "--prob", "p", "--label", "b", "--label=c")
-    assert "error: --label is given 3 times: 'a', 'b' and 'c'" in done.stderr
-    given = ["--variables", "age", "--variables", "noise", "--json", "--json", "--ladder", "none"]
-    done = run("audit", "rows.csv", *COLUMNS, *given, cwd=folder)
-    assert done.returncode == 0 and '"who"' not in done.stdout
-    every = [one for _, command in commands() for one in command.params]
-    assert all(one.multiple for one in every if one.metavar == "A,B,...")
-
-
-# ------------------------------------------------------------------ the names of options in errors
-
-
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        (
-            "a,0.1,1\nb,0.2,2\nc,0.7,3\n",
-            "the label column 'y' holds 3 distinct labels ('a', 'b', 'c'), but there are "
-            "probabilities for 2 classes\n"
-            "hint: list every label in the order of the probability columns with --classes …",
-        ),
-        (
-            "0,-3.1,1\n1,2.2,2\n",
-            "--prob 'p' is outside [0, 1]: -3.1 at row 0 (2 such rows)\n"
-            "hint: if these are logits, pass --from-logits; divide percentages by 100",
-        ),
-        (
-            "0.2,0,1\n0.7,1,2\n",
-            "the label column 'y' is not a label: 0.2 at row 0 (2 such rows)\n"
-            "hint: --label and --prob look swapped: --label is the outcome, --prob the probability",
-        ),
-    ],
-)
-def test_errors_name_options_and_columns(rows, said, tmp_path):
-    (tmp_path / "rows.csv").write_text(f"y,p,v\n{rows}")
-    assert run("audit", "rows.csv", *COLUMNS, cwd=tmp_path).stderr == f"error: {said}\n"
-
-
 # ------------------------------------------------------------------ bugs, warnings, encodings
 
 
@@ -224,7 +184,7 @@ def test_output_in_any_encoding(encoding, shown):
     assert done.stdout.decode(encoding).strip() == shown
 
 
-# ------------------------------------------------------------------ interrupts, pipes, terminals
+# ------------------------------------------------------------------ interrupts
 
 
 def test_interrupted_run_leaves_no_file(folder, calibrated, tmp_path):
@@ -254,33 +214,6 @@ def test_a_closed_pipe_ends_the_program_silently(folder):
     process.stdout.close()
     assert not process.stderr.read()
     assert process.wait() == -signal.SIGPIPE  # which a shell reports as 141
-
-
-def in_terminal(arguments, cwd, **env):
-    """Run with standard output and error on a terminal; return what it shows."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments], stdout=slave, stderr=slave, cwd=cwd, env=os.environ | env
-    )
-    os.close(slave)
-    shown = b""
-    while True:
-        try:
-            more = os.read(master, 4096)
-        except OSError:  # Linux says so when the other end is closed
-            break
-        if not more:
-            break
-        shown += more
-    os.close(master)
-    process.wait()
-    return shown.decode()
-
-
-def test_colour_only_for_terminals_that_want_it(folder):
-    gate = [*audit_of("rows.csv"), "--ladder", "none", "--gate"]
-    assert "\x1b[31m" in in_terminal(gate, folder)
-    assert "\x1b" not in in_terminal(gate, folder, NO_COLOR="1")
 
 
 # ------------------------------------------------------------------ the guide

@@ -50,5 +50,4 @@ def test_outputs(files, tmp_path):
         done = run("slices", str(files / "off.csv"), *COLUMNS, "-o", str(tmp_path / name))
         assert done.returncode == 0
     assert len(vc.load(tmp_path / "found.json"))
-    text = (tmp_path / "found.md").read_text(encoding="utf-8")
-    assert text.startswith("# ") and "| Slice |" in text
+    assert "| Slice |" in (tmp_path / "found.md").read_text(encoding="utf-8")

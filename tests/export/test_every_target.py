@@ -122,21 +122,6 @@ def test_trees_after_missing_and_unseen_values(database):
     assert "tree_cell" in exported.query and len(exported.query) < 300_000
 
 
-@pytest.mark.parametrize("n_classes", [2, 3])
-def test_scores_of_0_and_1_stay_there_when_shifted(n_classes, database):
-    p, y, _ = binary() if n_classes == 2 else many()
-    model = vc.calibrators.ShiftCalibrator().fit(p, y)
-    ends = np.array([0, 1e-300, 1e-18, 0.4, 1 - 2**-53, 1])
-    if n_classes == 3:
-        ends = np.array([[1, 0, 0], [0, 0.5, 0.5], [1e-300, 0, 1 - 1e-16], [0.2, 0.3, 0.5]])
-    wanted = model.predict_proba(ends)
-    assert ((wanted[:, 1] if n_classes == 2 else wanted) == 0).tolist() == (ends == 0).tolist()
-    database.register("scores", as_table(ends, {}))
-    found = [model.to_sql("duckdb").run(database), model.to_onnx().run(ends)]
-    found.append(one_by_one(model.scorer(), ends, {}, len(ends)))
-    assert max(np.abs(each - wanted).max() for each in found) <= 1e-15
-
-
 def test_the_query_is_all_that_is_needed(database):
     p, v = drawn(2_000, 8, hostile=True)
     database.register("scores", as_table(p, v))
@@ -214,14 +199,6 @@ def test_the_python_file_stands_alone(tmp_path):
     lines = [line.split() for line in path.read_text().splitlines()]
     imports = [words[1] for words in lines if words[:1] in (["from"], ["import"])]
     assert imports == ["bisect", "math"]
-
-
-def test_random_rows_are_not_those_of_the_fit():
-    p, v = drawn(1_500, 0, hostile=False)
-    rows = small().to_python().rows
-    assert not np.isin(rows.p[:, 1], p[(p > 0) & (p < 1)]).any()
-    held = set(zip(p, v[AGE], strict=True))
-    assert not held & set(zip(rows.p[:, 1], rows.variables[0].values, strict=True))
 
 
 def test_an_empty_string_may_be_a_level_of_onnx():

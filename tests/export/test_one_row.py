@@ -74,19 +74,6 @@ def test_dates_of_all_types(given, same):
         assert function(0.4, one_date(given)) == function(0.4, one_date(same))
 
 
-def test_a_scorer_reads_dates_from_text_as_predict_proba_does():
-    rng = np.random.default_rng(0)
-    p, days = rng.uniform(0.1, 0.9, 2_000), rng.integers(1, 28, 2_000)
-    text = np.array([f"2024-05-{day:02d}" for day in days], dtype=object)
-    y = rng.random(2_000) < np.where(days > 14, 0.9, 0.2)
-    model = vc.TreeCalibrator().fit(p, y, {"day": text})
-    score = model.scorer()
-    for day in ("2024-05-02", "2024-05-27"):
-        wanted = model.predict_proba([0.4], {"day": [day]})[0, 1]
-        assert score(0.4, {"day": day}) == pytest.approx(wanted, abs=1e-12)
-    assert score(0.4, {"day": "2024-05-02"}) != score(0.4, {"day": "2024-05-27"})
-
-
 def test_variables_of_another_kind_are_refused():
     score = small().scorer()
     with pytest.raises(InputError, match="v must be a mapping of the variables"):

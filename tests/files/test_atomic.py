@@ -45,17 +45,11 @@ def test_an_error_leaves_the_file_and_nothing_else(tmp_path):
     path = tmp_path / "kept.csv"
     path.write_text("old")
     rows = tmp_path / "rows.csv"
-    rows.write_text("p\n" + "0.5\n" * 999_999 + "2.5\n")
-    with pytest.raises(InputError, match=r"p is outside \[0, 1\]: 2.5 at row 999999"):
+    rows.write_text("p\n" + "0.5\n" * 199_999 + "2.5\n")
+    with pytest.raises(InputError, match=r"p is outside \[0, 1\]: 2.5 at row 199999"):
         vc.apply(FITTED, rows, path, p="p")
     rows.unlink()
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["kept.csv"]
-
-
-@pytest.mark.parametrize("name", ["n" * 250, "é" * 125, "日" * 83])
-def test_the_longest_names_can_be_written(name, tmp_path):
-    FITTED.save(tmp_path / f"{name}.json")
-    assert os.listdir(tmp_path) == [f"{name}.json"]
 
 
 def test_links_stay_links(tmp_path):
@@ -87,14 +81,6 @@ def test_what_cannot_be_replaced_is_refused(tmp_path, monkeypatch):
     with pytest.raises(InputError, match=r"cannot write .*: it is protected against writing"):
         FITTED.save(path)
     assert path.read_text() == "old"
-
-
-def test_file_and_folder_reach_the_disk(tmp_path, monkeypatch):
-    synced = []
-    real = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)) or real(handle))
-    FITTED.save(tmp_path / "file.json")
-    assert stat.S_ISREG(synced[0].st_mode) and synced[-1].st_ino == tmp_path.stat().st_ino
 
 
 HOLD = """
@@ -144,3 +130,11 @@ def test_inputs_are_not_replaced_under_any_of_their_names(tmp_path):
     assert vc.apply(FITTED, path, tmp_path / "new.csv", p="p").n_rows == 1
     with pytest.raises(InputError, match="which cannot be the name of a file"):
         FITTED.to_python().save("a\0b.py")
+
+
+def test_file_and_folder_reach_the_disk(tmp_path, monkeypatch):
+    synced = []
+    real = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.fstat(handle)) or real(handle))
+    FITTED.save(tmp_path / "file.json")
+    assert stat.S_ISREG(synced[0].st_mode) and synced[-1].st_ino == tmp_path.stat().st_ino

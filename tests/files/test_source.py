@@ -110,29 +110,6 @@ def test_partitions_at_any_depth_and_of_all_files_or_none(tmp_path, tree):
             vc.bin_table("y", "p", "v", data=tmp_path / name)
 
 
-def test_hidden_files_are_skipped_and_both_extensions_read(tmp_path, tree):
-    write(make_rows(), tmp_path / "in" / "a.parquet")
-    write(make_rows(), tmp_path / "in" / "b.PQ")
-    for aside in ("_temporary/c.parquet", ".hidden/d.parquet", ".e.parquet", "_f.parquet"):
-        write(make_rows(), tmp_path / "in" / aside)
-    assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
-
-
-def test_every_reader_needs_the_same_columns(tmp_path, tree, large, monkeypatch):
-    folder = tmp_path / "in"
-    files = [write(make_rows(more=np.zeros(N)), folder / "a.parquet")]
-    files.append(write(make_rows(other=np.zeros(N)), folder / "b.parquet"))
-    for data in (folder, files):
-        with pytest.raises(InputError, match=r"no column 'more' in '.*b\.parquet'"):
-            vc.ece("y", "p", data=data)
-        with pytest.raises(InputError, match=r"no column 'more' in '.*b\.parquet'"):
-            vc.apply(tree, data, tmp_path / "out.parquet")
-    for _ in ("large", "small"):
-        code, said = audited(*files)
-        assert code == 2 and "no column 'more' in" in said and "b.parquet'" in said
-        monkeypatch.setattr("varcal.cli._options.LARGE", 10**9)
-
-
 def spoil(path):
     """Overwrite the pages of a file and leave its footer."""
     whole = bytearray(path.read_bytes())
@@ -183,23 +160,6 @@ def test_queries_that_fail(tmp_path):
         vc.vece("y", "p", "v", data=closed)
 
 
-@pytest.mark.usefixtures("either_way")
-def test_names_that_polars_would_expand():
-    rows = make_rows(**{"*": np.arange(N) % 7, "^.*$": np.arange(N) % 5})
-    for name in ("*", "^.*$"):
-        lazy = pl.from_arrow(rows).lazy()
-        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, lazy))
-        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)
-
-
-def test_files_without_rows(tmp_path, large):
-    write(make_rows().slice(0, 0), tmp_path / "a.parquet")
-    (tmp_path / "a.csv").write_text("y,p,v\n")
-    for name in ("a.parquet", "a.csv"):
-        code, said = audited(tmp_path / name)
-        assert code == 2 and "the file has no rows" in said
-
-
 def test_texts_that_are_no_paths(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     write(make_rows(), tmp_path / "with a name.parquet")
@@ -224,3 +184,20 @@ def test_a_glob_of_too_many_files_is_refused(tmp_path, monkeypatch):
     assert vc.ece("y", "p", data=str(tmp_path / "[ab].parquet")) > 0
     with pytest.raises(InputError, match="matches more than 2 files"):
         vc.ece("y", "p", data=str(tmp_path / "*.parquet"))
+
+
+def test_hidden_files_are_skipped_and_both_extensions_read(tmp_path, tree):
+    write(make_rows(), tmp_path / "in" / "a.parquet")
+    write(make_rows(), tmp_path / "in" / "b.PQ")
+    for aside in ("_temporary/c.parquet", ".hidden/d.parquet", ".e.parquet", "_f.parquet"):
+        write(make_rows(), tmp_path / "in" / aside)
+    assert vc.apply(tree, tmp_path / "in", tmp_path / "out.parquet").n_rows == 2 * N
+
+
+@pytest.mark.usefixtures("either_way")
+def test_names_that_polars_would_expand():
+    rows = make_rows(**{"*": np.arange(N) % 7, "^.*$": np.arange(N) % 5})
+    for name in ("*", "^.*$"):
+        lazy = pl.from_arrow(rows).lazy()
+        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, lazy))
+        np.testing.assert_allclose(a.columns["gap"], b.columns["gap"], atol=1e-12)

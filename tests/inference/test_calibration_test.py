@@ -58,11 +58,11 @@ def test_calibrated_outcomes_are_rejected_about_five_times_in_a_hundred(
 @pytest.mark.parametrize("follows", [False, True])
 def test_a_gap_that_is_constant_within_sides_is_rarely_rejected(rng, gap, follows):
     hits = 0
-    for _ in range(120):
+    for _ in range(60):
         p = rng.uniform(0.2, 0.8, 500)
         v = p + 0.05 * rng.normal(size=500) if follows else rng.random(500)
         hits += uneven_p(rng.random(500) < p - gap, p, v) < 0.05
-    assert hits <= 14  # 6 ± 2.4 are expected
+    assert hits <= 8  # of 60 at 5 %: more in 1 of 350
 
 
 @pytest.mark.parametrize("kind", ["same", "opposite", "one side"])

@@ -140,13 +140,13 @@ def test_the_interval_of_a_change_covers_and_has_width(tilts):
     """With a calibrated first set, the jackknife covered 63 %, with width 0 in a fifth."""
     rng = np.random.default_rng(15)
     covered = 0
-    for _ in range(60):
+    for _ in range(30):
         v, q = rng.random(1_000), rng.uniform(0.2, 0.8, 1_000)
         sets = {name: q + tilt * (2 * v - 1) for name, tilt in zip("ab", tilts, strict=True)}
         row = vc.compare(rng.random(1_000) < q, sets, {"v": v}).row("b", "uneven", "v")
         covered += row.difference_low <= (abs(tilts[1]) - abs(tilts[0])) / 2 <= row.difference_high
         assert row.difference_high - row.difference_low > 1e-4
-    assert covered >= 51
+    assert covered >= 25  # of 30 at 95 %: fewer in 1 of 300
     same = vc.compare(rng.random(1_000) < q, {"a": q, "b": q}, {"v": v}).row("b", "uneven", "v")
     assert same.difference_low == same.difference_high == 0
 
@@ -161,33 +161,9 @@ def test_gaps_that_cancel_inside_bins_are_found_and_measured(rng):
     assert row.uneven.within and row.low < 0.16 / np.pi < row.high and row.p_holm < 1e-6
 
 
-def test_the_error_over_cells_is_that_of_a_groupby(rng):
-    p, v = rng.uniform(0.05, 0.95, 3000), rng.integers(0, 4, 3000)
-    y = rng.random(3000) < np.clip(p + 0.05 * v - 0.1, 0, 1)
-    row = vc.audit(y, p, {"v": np.array(list("abcd"))[v]}, ladder="none").rows[0]
-    error = uneven = 0.0
-    for side in (p > 0.5, p <= 0.5):
-        for k in range(4):
-            cell = side & (v == k)
-            error += cell.mean() * abs((p - y)[cell].mean())
-            uneven += cell.mean() * abs((p - y)[cell].mean() - (p - y)[side].mean())
-    assert (row.error.value, row.uneven.value) == pytest.approx((error, uneven))
-
-
 def test_two_classes_have_the_interval_of_one():
     """The gaps of two classes are equal up to their sign: bounds on their covariance are exact."""
     sim = vc.datasets.make_gap(800, "tilt", vece=0.08, random_state=3)
     both, one = (vc.estimate(sim.y, sim.p, sim.v, event=e) for e in ("classwise", "positive"))
     for name in ("value", "debiased", "low", "high", "noise_floor", "noise_high"):
         assert getattr(both, name) == pytest.approx(getattr(one, name), rel=1e-6), name
-
-
-def test_an_interval_over_classes_is_narrower_than_the_mean_of_the_classes_intervals():
-    rng = np.random.default_rng(0)
-    p, v = rng.dirichlet(np.ones(10), 1000), rng.random(1000)
-    y = (rng.random(1000)[:, None] > p.cumsum(1)).sum(1)
-    found = vc.estimate(y, p, v, event="classwise", classes=range(10))
-    each = [vc.estimate(y == k, p[:, k], v, event="positive") for k in range(10)]
-    assert found.value == pytest.approx(np.mean([one.value for one in each]))
-    assert found.high - found.low < 0.8 * np.mean([one.high - one.low for one in each])
-    assert found.noise_high < np.mean([one.noise_high for one in each])

@@ -76,13 +76,6 @@ def test_other_text_stays_text(texts):
     assert sorted(table.columns["bin"]) == sorted(texts)
 
 
-def test_offsets_of_summer_and_winter_are_shown_in_utc():
-    texts = ["2024-03-01 12:00:00+01:00", "2024-07-01 12:00:00+02:00"]
-    cuts = pd.to_datetime(["2024-03-01 11:00:00Z", "2024-07-01 09:59:59Z", "2024-07-01 10:00:00Z"])
-    table = vc.bin_table([0, 1], [0.4, 0.5], texts, bins=list(cuts))
-    assert table.columns["n"] == [1, 1] and table.columns["bin"][0].endswith("(UTC)")
-
-
 def some_rows(written, n=3000):
     rng = np.random.default_rng(5)
     days = DAYS[rng.integers(0, len(DAYS), n)]
@@ -109,16 +102,6 @@ def test_an_audit_of_text_is_that_of_dates_in_memory_and_in_batches(written, sma
         assert noted == (written == "%d/%m/%Y")
 
 
-def test_notes_say_why_text_was_not_read_as_dates(small_batches):
-    frame, _ = some_rows("%Y-%m-%d")
-    frame.loc[2900, "day"] = "unknown"
-    found = audited(pl.from_pandas(frame).lazy())
-    assert found.row("day").kind == "levels"
-    assert "'day' is read as text: 'unknown' is not a date like '20" in " ".join(found.notes)
-    early = frame.assign(day=["03/04/2024", "05/06/2024", "01/02/2024"] * 1000)
-    assert any("day and month cannot be told apart" in note for note in audited(early).notes)
-
-
 def test_a_calibrator_reads_single_rows_as_in_its_fit(tmp_path):
     frame, days = some_rows("%d/%m/%Y")
     by_text = vc.VariableCalibrator().fit(frame["p"], frame["y"], frame[["day"]])
@@ -132,26 +115,6 @@ def test_a_calibrator_reads_single_rows_as_in_its_fit(tmp_path):
             np.testing.assert_allclose(one.predict_proba([0.5], {"day": day}), wanted, rtol=1e-12)
         with pytest.raises(InputError, match="holds 'unknown', but the calibrator was fitted on d"):
             one.predict_proba([0.5, 0.5], {"day": ["05/12/2023", "unknown"]})
-
-
-def test_a_calibrator_that_was_fitted_on_text_takes_dates_as_text():
-    frame, _ = some_rows("%Y-%m-%d")
-    frame.loc[:40, "day"] = "unknown"
-    fitted = vc.VariableCalibrator().fit(frame["p"], frame["y"], frame[["day"]])
-    one = fitted.predict_proba([0.5], {"day": ["2023-12-05"]})
-    two = fitted.predict_proba([0.5, 0.5], {"day": ["2023-12-05", "unknown"]})
-    assert one[0].tolist() == two[0].tolist()
-
-
-def test_cut_points_labels_and_groups_may_look_like_dates():
-    frame, days = some_rows("%Y-%m-%d")
-    n, bins = means_by_day(frame["day"], ["2023-11-20", "2024-01-01", "2024-01-18"])
-    assert bins == ["[2023-11-20, 2024-01-01]", "(2024-01-01, 2024-01-18]"]
-    assert n[0] == (days <= "2024-01-01").sum()
-    p = np.linspace(0.1, 0.9, 40)
-    y = np.array(["2024-01-01", "2024-01-02"] * 20)
-    assert vc.ece(y, p) > 0
-    assert vc.audit(y, p, {"v": p}, groups=[f"2024-01-0{1 + k % 8}" for k in range(40)]).grouped
 
 
 # ------------------------------------------------------------------ parts of dates
@@ -231,14 +194,3 @@ def test_all_sources_find_the_same_daily_cycle(rows, tmp_path, monkeypatch):
         found = vc.audit("y", "p", data=data, edges="exact", ladder="none")
         for name in NAMES[:2]:
             assert found.row(name).uneven.value == pytest.approx(wanted[name])
-
-
-def test_repairs_read_columns_only_and_a_column_of_that_name_stays(rows):
-    few = rows[:6_000]
-    rungs = vc.audit("y", "p", data=few).ladder.rungs
-    assert rungs[-1].uneven["when (hour)"].value > 0.02  # a calibrator of "when" cannot repair it
-    found = vc.compare("y", {"raw": "p"}, ["when"], data=few)
-    assert "when (hour)" in {row.variable for row in found.rows}
-    audit = audited(few.assign(**{"when (hour)": 1.5 + np.arange(6_000) % 7}))
-    assert [row.variable for row in audit].count("when (hour)") == 1
-    assert max(audit.row("when (hour)").table.columns["high"]) == 7.5

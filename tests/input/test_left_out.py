@@ -5,7 +5,6 @@ import datetime as dt
 import numpy as np
 import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
 import varcal as vc
@@ -132,16 +131,3 @@ def test_lazy_rows_leave_out_the_same_columns(monkeypatch):
     assert {name for name, _ in found.left_out} == {name for name, _ in whole.left_out}
     assert names_of(found) == {"age"}
     assert names_of(audited("y", "p", ["age", "user"], data=lazy)) == {"age", "user"}
-
-
-def test_collected_sums_remember_them(tmp_path):
-    rows = pa.Table.from_pandas(FRAME[["y", "p", "age", "user"]])
-    day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
-    day.save(tmp_path / "day.json")
-    again = vc.load(tmp_path / "day.json")
-    for collected in (day, again, day + again):
-        found = vc.audit(collected)
-        assert names_of(found) == {"age"} and found.left_out == (("user", UNIQUE),)
-        assert names_of(vc.audit(collected, include="user")) == {"age", "user"}
-    chosen = vc.collect(rows, vc.make_bins("y", "p", ["age", "user"], data=rows))
-    assert names_of(vc.audit(chosen)) == {"age", "user"}

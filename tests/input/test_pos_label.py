@@ -11,7 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import brier_score_loss
 
 import varcal as vc
-from cases.command_line import run
 from varcal.exceptions import InputError
 
 N = 700
@@ -114,13 +113,3 @@ def test_unknown_classes_are_named():
             use()
     with pytest.raises(InputError, match=r"^pos_label is 'a', which has no meaning with 3 classes"):
         vc.ece(["a", "b", "c"], np.full((3, 3), 1 / 3), pos_label="a")
-
-
-def test_the_command_line_reads_the_column_as_the_positive_label(tmp_path):
-    parquet.write_table(ROWS, tmp_path / "rows.parquet")
-    options = ["--label", "y", "--prob", "p", "--pos-label", "bad", "--method", "beta"]
-    run("calibrate", "rows.parquet", *options, "-o", "cal.json", cwd=tmp_path)
-    run("apply", "cal.json", "rows.parquet", "-o", "out.parquet", cwd=tmp_path)
-    expected = vc.BetaCalibrator().fit(P, Y == "bad").predict_proba(P)[:, 1]
-    found = parquet.read_table(tmp_path / "out.parquet")["p_calibrated"].to_numpy()
-    np.testing.assert_allclose(found, expected, rtol=1e-12)

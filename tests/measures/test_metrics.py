@@ -87,26 +87,6 @@ def test_order_and_scale_of_weights_do_not_matter(seed):
     )
 
 
-@pytest.mark.parametrize("v", ["age", "city", "day", "smoker", ["age", "city"]])
-def test_every_library_gives_the_same_number(make_frame, v, rng):
-    n = 300
-    s = rng.random(n)
-    age, days = rng.integers(18, 90, n).astype(float), rng.integers(0, 90, n)
-    columns = {
-        "y": np.where(rng.random(n) < s, "yes", "no").tolist(),
-        "p": s.tolist(),
-        "age": [None if rng.random() < 0.1 else value for value in age],
-        "city": rng.choice(["x", "y", "z", None], n).tolist(),
-        "day": (np.datetime64("2024-01-01", "us") + days * np.timedelta64(86_400, "s")).tolist(),
-        "smoker": rng.choice([True, False], n).tolist(),
-        "w": rng.random(n).tolist(),
-    }  # fmt: skip
-    arrays = columns[v] if isinstance(v, str) else {name: columns[name] for name in v}
-    expected = vc.vece(columns["y"], columns["p"], arrays, sample_weight=columns["w"])
-    found = vc.vece("y", "p", v, data=make_frame(columns), sample_weight="w")
-    assert found == expected
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -11,7 +11,6 @@ import pytest
 
 import varcal as vc
 from cases.monitors import BINS, assert_same_state, make_bins, make_rows
-from varcal._monitor.detectors import MOST
 from varcal._monitor.history import MOST_BLOCKS
 from varcal._monitor.monitor_file import to_dict
 from varcal.exceptions import InputError, VarcalWarning
@@ -157,15 +156,6 @@ def test_batches_that_are_refused_change_nothing(bins):
     assert to_dict(monitor) == before
 
 
-def test_ids_are_dates_of_any_library_in_any_spelling(bins):
-    monitor = vc.Monitor(bins)
-    assert monitor.update(make_rows(50), id=dt.date(2026, 8, 31)).id == "2026-08-31"
-    monitor.update(make_rows(50), id=np.datetime64("2026-09-01"))
-    with pytest.raises(InputError, match="id is '2026-9-1', which is already counted"):
-        monitor.update(make_rows(50), id="2026-9-1")
-    monitor.update(make_rows(50), id="2026-10-1")
-
-
 def test_bins_have_a_limit_and_a_cap_of_weights_above_which_rows_are_refused():
     rows = make_rows(3000) | {"w": np.where(np.arange(3000) == 7, 5.0, 1.0)}
     options = {"data": rows, "monitor": 0.02}
@@ -251,52 +241,6 @@ def test_many_classes_have_a_claim_each():
     assert claims_of(vc.Monitor(bins, event="correct")) == {"confidence"}
 
 
-def test_claims_of_two_classes_are_those_collected_separately():
-    several = [["both"], ["correct"], ["both", "correct"], ["classwise"]]
-    monitors = [vc.Monitor(make_bins(events=events), event="correct") for events in several]
-    for monitor in monitors:
-        watch(monitor, 0, 0, 0)
-        assert monitor.method == "bets"
-        assert_same_state(monitor, monitors[0])
-    # Both classes are watched: it must be said which of them is too high.
-    both = vc.Monitor(make_bins(events=["classwise"]), event="classwise")
-    assert claims_of(both) == {"class 0", "class 1"}
-    assert claims_of(vc.Monitor(make_bins(events=["correct"]))) == {"confidence"}
-
-
-def test_correlated_variables_are_named_beside_the_strongest():
-    def rows(n, shift, seed):
-        made = make_rows(n, shift, seed)
-        return made | {"months": 12 * made["age"]}
-
-    cuts = BINS | {"months": [12 * age for age in BINS["age"]]}
-    names = ["age", "months", "job"]
-    bins = vc.make_bins("y", "p", names, data=rows(1500, 0, 99), monitor=0.02, bins=cuts)
-    monitor = vc.Monitor(bins)
-    while not (monitor._detector.flow >= MOST).any():
-        status = watch(monitor, 0.2, n=1500, rows=rows)
-        assert not status.alarm or {status.variable, *status.where.also} == {"age", "months"}
-
-
-def test_the_place_is_named_when_several_cells_exceed_the_evidence_that_is_followed(bins):
-    monitor = vc.Monitor(bins)
-    status = watch(monitor, 0.4, n=200_000)
-    saturated = np.flatnonzero((monitor._detector.flow >= MOST).any(axis=1))
-    assert len(saturated) > 1 and not monitor._cells.cells[saturated[0]].variable
-    assert (status.variable, status.where.text, status.where.also) == ("age", "40 to 50", ())
-
-
-def test_the_closest_place_has_rows(bins):
-    monitor, rows = vc.Monitor(bins), make_rows(3000, seed=8)
-    even = {name: column[rows["age"] < 30] for name, column in rows.items()}
-    # As the mean of the scores is the rate of outcomes, all bets of cells with rows have lost.
-    even["p"] = np.full(len(even["y"]), even["y"].mean())
-    monitor.update(even, id=1)
-    filled = monitor._running.sums[0] > 0
-    assert (monitor._detector.run[filled & (monitor._cells.variable_number == 2)] <= 0).all()
-    assert monitor.strongest().n > 0
-
-
 def test_acknowledged_alarms_and_resets(alarmed):
     monitor = copy.deepcopy(alarmed)
     with pytest.raises(InputError, match="note must be a string; got 5"):
@@ -318,17 +262,6 @@ def test_acknowledged_alarms_and_resets(alarmed):
     assert monitor.events[1].note == "label pipeline"
 
 
-def test_the_frame_has_one_row_per_cell(alarmed):
-    frame = alarmed.to_frame("polars")
-    place = frame.filter(claim="probability", variable="age", where="40 to 50").row(0, named=True)
-    ages = np.concatenate([make_rows(seed=day)["age"] for day in range(40)])
-    assert place["n"] == ((ages > 40) & (ages <= 50)).sum()
-    assert place["low"] < place["gap"] < place["high"] < 0
-    assert place["gap"] == pytest.approx(place["predicted"] - place["observed"])
-    assert frame["evidence"].arg_max() == frame["gap"].arg_min()
-    assert frame["evidence"].sum() + 1 / 41 == pytest.approx(alarmed.status.evidence)
-
-
 @pytest.mark.parametrize(
     ("given", "what"),
     [
@@ -344,13 +277,6 @@ def test_the_frame_has_one_row_per_cell(alarmed):
 def test_arguments_are_checked(bins, given, what):
     with pytest.raises(InputError, match=re.escape(what)):
         vc.Monitor(**{"bins": bins} | given)
-
-
-def test_identifiers_are_not_watched():
-    rows = make_rows(1000) | {"id": np.arange(1000)}
-    monitor = vc.Monitor(vc.make_bins("y", "p", data=rows, monitor=0.02))
-    assert set(monitor.to_frame("polars")["variable"]) == {None, "age", "job"}
-    assert any(note.startswith("id is not watched: ") for note in monitor.notes)
 
 
 def test_memory_stays_the_same_over_many_batches(bins):
@@ -381,3 +307,12 @@ def test_a_history_of_very_many_resets_can_be_saved(bins, tmp_path):
         monitor.update(batch, id=day)
     monitor.save(tmp_path / "state.json")
     vc.load(tmp_path / "state.json").report(tmp_path / "page.html")
+
+
+def test_ids_are_dates_of_any_library_in_any_spelling(bins):
+    monitor = vc.Monitor(bins)
+    assert monitor.update(make_rows(50), id=dt.date(2026, 8, 31)).id == "2026-08-31"
+    monitor.update(make_rows(50), id=np.datetime64("2026-09-01"))
+    with pytest.raises(InputError, match="id is '2026-9-1', which is already counted"):
+        monitor.update(make_rows(50), id="2026-9-1")
+    monitor.update(make_rows(50), id="2026-10-1")

@@ -97,19 +97,6 @@ def test_any_name_can_be_drawn(tilt, name):
         assert (name.strip() or "(blank)")[:10] in ax.get_title(loc="left")
 
 
-def test_the_state_of_the_user_is_unchanged(age, tilt):
-    before, mine = dict(mpl.rcParams), Figure(figsize=(9, 3))
-    axes = mine.subplots(1, 3)
-    age.plot(axes[0])
-    vc.reliability(tilt.y, tilt.p, event="positive").plot(axes[1])
-    vc.estimate(tilt.y, tilt.p, tilt.v).plot(axes[2])
-    assert not plt.get_fignums() and len(mine.axes) == 3
-    assert dict(mpl.rcParams) == before
-    mine = plt.figure()
-    drawn = age.plot().figure
-    assert drawn is not mine and plt.gcf() is drawn
-
-
 def test_axes_and_matplotlib_are_needed(age, monkeypatch):
     with pytest.raises(InputError, match="ax must be axes of matplotlib; got 3"):
         age.plot(3)
@@ -151,14 +138,13 @@ def effects():
 
 def test_effects_are_drawn_unchanged(effects, ax):
     effects.plot("income", ax)
-    lines = [line for line in ax.get_lines() if len(line.get_xdata()) > 2]
-    right = {y: x for x, y in marks(ax)}
-    for curve, line in zip(effects["income"], lines, strict=True):
-        x, y = line.get_data()
-        held = np.isin(x, curve.at)
-        assert (x[0], x[-1]) == curve.inner and held.sum() == len(x) - 2  # but for the two ends
-        np.testing.assert_array_equal(y[held], curve.value[np.isin(curve.at, x)])
-        assert right[curve.missing[0]] > curve.inner[1]
+    (curve,) = effects["income"]
+    (line,) = (one for one in ax.get_lines() if len(one.get_xdata()) > 2)
+    x, y = line.get_data()
+    held = np.isin(x, curve.at)
+    assert (x[0], x[-1]) == curve.inner and held.sum() == len(x) - 2  # but for the two ends
+    np.testing.assert_array_equal(y[held], curve.value[np.isin(curve.at, x)])
+    assert {y: x for x, y in marks(ax)}[curve.missing[0]] > curve.inner[1]
     assert {"missing", "income (1st–99th percentile)", "200,000"} <= {*texts(ax)}
 
 

@@ -135,10 +135,6 @@ def test_searching(visit):
     expect(page.locator(".card:visible")).to_have_count(13)
 
 
-def card_of(page, name):
-    return page.locator(".card").filter(has=page.get_by_role("heading", name=name, exact=True))
-
-
 def test_parts_of_a_chart_say_their_values(visit):
     page = visit("alarm")
     said, parts = page.locator(".tooltip"), page.locator(".chart.time").first.locator(".tip")

@@ -41,7 +41,7 @@ def test_a_planted_gap_is_found_and_its_lower_limit_holds():
 @pytest.mark.parametrize("units", [None, 120], ids=["rows", "groups"])
 def test_a_calibrated_model_is_seldom_rejected(units):
     rejected = 0
-    for seed in range(25):
+    for seed in range(15):
         given, _ = world(600, seed, 0.0)
         if units:  # rows of a group are copies: they have to be in the same block
             rows = np.repeat(np.arange(units), 600 // units)
@@ -50,28 +50,7 @@ def test_a_calibrated_model_is_seldom_rejected(units):
         found = vc.predictable_gap(**given)
         rejected += found.p_value < 0.05
         assert (found.low > 0) == (found.p_value < 0.05)
-    assert rejected <= 4  # of 25 at 5 %: more in 1 of 140
-
-
-@pytest.mark.parametrize("grouped", [False, True])
-def test_the_order_of_rows_has_no_influence(grouped):
-    given, _ = world(600)
-    weight = np.random.default_rng(2).exponential(size=600)
-    unit = np.arange(600) // 5
-    order = np.random.default_rng(1).permutation(600)
-    found = []
-    for rows in (np.arange(600), order):
-        more = {"groups": unit[rows]} if grouped else {}
-        found.append(
-            vc.predictable_gap(
-                given["y"][rows],
-                given["p"][rows],
-                {name: one[rows] for name, one in given["X"].items()},
-                sample_weight=weight[rows],
-                **more,
-            )
-        )
-    assert found[0] == found[1]
+    assert rejected <= 3  # of 15 at 5 %: more in 1 of 180
 
 
 def test_rounding_of_another_processor_has_no_influence():
@@ -81,18 +60,6 @@ def test_rounding_of_another_processor_has_no_influence():
     near = p * (1 + 1e-13 * np.random.default_rng(3).standard_normal(1500))
     found, again = (vc.predictable_gap(**given | {"p": one}) for one in (p, near))
     assert (again.value, again.low) == pytest.approx((found.value, found.low), rel=1e-6)
-
-
-def test_more_classes_and_missing_values():
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([2, 2, 2], 1500)
-    y = (rng.random(1500)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    a = rng.random(1500)
-    p = np.where((a > 0.5)[:, None], p[:, [1, 0, 2]], p)  # two classes are exchanged
-    a[:100] = np.nan
-    found = vc.predictable_gap(y, p, {"a": a})
-    assert len(found.claims) == 4 and found.low > 0
-    assert found.claim != "class 2"
 
 
 @pytest.mark.parametrize(

@@ -100,17 +100,6 @@ def test_more_classes():
         assert again.p_value < 0.1
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_weak_gaps_are_shown_only_with_intervals_without_zero(seed):
-    y, p, X, _ = planted(gap=0.04 * seed, seed=11 + seed)
-    found = vc.slices(y, p, X, draws=DRAWS)
-    assert all(one.low * one.high > 0 and one.p_adjusted <= 0.05 for one in found)
-    if not len(found):
-        assert repr(found) == found.sentence
-        start = "No slice of 4 variables and 3,000 rows is clearly worse than the average"
-        assert found.sentence.startswith(start if found.p_value > 0.05 else "Some slice of 4")
-
-
 def test_missing_values_and_dates():
     rng = np.random.default_rng(5)
     n = 3000
@@ -162,30 +151,6 @@ def test_after_takes_off_what_is_known():
     found = vc.slices(crossed, p, X, draws=DRAWS, after="single")
     assert found.p_value < 0.05
     assert all(one.depth > 1 for one in found)
-
-
-def test_two_slices_are_shown_once_each():
-    rng = np.random.default_rng(10)
-    n = 6000
-    X = {"a": rng.random(n), "b": rng.random(n), "c": rng.random(n)}
-    X["copy"] = X["a"] + 1e-3 * rng.normal(size=n)
-    p = rng.uniform(0.3, 0.7, n)
-    y = rng.random(n) < p + 0.25 * (X["a"] > 0.8) - 0.25 * (X["b"] < 0.2)
-    found = vc.slices(y, p, X, draws=DRAWS)
-    assert {one.gap > 0 for one in found} == {True, False}
-    masks = [one.mask(X) for one in found]
-    assert all(jaccard(a, b) <= 0.5 for a, b in combinations(masks, 2))
-
-
-def test_a_sample_is_searched_and_all_rows_are_counted():
-    y, p, X, wrong = planted(n=6000, seed=1)
-    found = vc.slices(y, p, X, draws=DRAWS, search_rows=3000)
-    assert (found.n, found.n_searched) == (6000, 3000)
-    assert found.notes == (
-        "A random sample of 3,000 rows was searched; all figures use every row.",
-    )
-    assert found[0].rows == found[0].mask(X).sum()
-    assert jaccard(found[0].mask(X), wrong) > 0.7
 
 
 @pytest.mark.parametrize("library", ["duckdb", "parquet"])

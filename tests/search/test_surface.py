@@ -88,19 +88,6 @@ def test_integer_weights_of_levels_equal_repetition():
     assert weighted.n.sum() == n < repeated.n.sum()
 
 
-def test_missing_values_are_a_level_of_their_own():
-    given = world()
-    given["v1"][:700] = np.nan
-    found = vc.surface(**given)
-    assert found.first.labels[-1] == "missing" and found.gap.shape == (25, 24)
-    assert found.n[-1].sum() == 700
-    assert found.first.text(24) == "v1: missing"
-    # They borrow nothing from the others: the strip is a smooth of its own gaps.
-    raw = (given["p"] - given["y"])[:700].mean()
-    smooth = np.average(found.gap[-1], weights=found.n[-1])
-    assert abs(smooth - raw) < 0.02
-
-
 def test_levels_and_dates():
     given = world()
     level = np.array([f"level {k}" for k in (given["v1"] * 20).astype(int)])
@@ -113,18 +100,6 @@ def test_levels_and_dates():
     np.testing.assert_allclose(
         table.gap[table.n > 0], (table.predicted - table.observed)[table.n > 0]
     )
-
-
-def test_claims_of_two_and_more_classes():
-    found = vc.surface(**world())
-    assert found.claim == "probability" and not found.others
-    rng = np.random.default_rng(0)
-    p = rng.dirichlet([1, 1, 1], 3000)
-    y = (rng.random(3000)[:, None] > p.cumsum(axis=1)).sum(axis=1).clip(0, 2)
-    many = vc.surface(y, p, rng.random(3000), rng.random(3000))
-    assert {many.claim, *(one.claim for one in many.others)} == {
-        "confidence", "class 0", "class 1", "class 2",
-    }  # fmt: skip
 
 
 def test_groups_widen_the_band():
@@ -168,13 +143,3 @@ def test_frames_lazy_rows_and_saved_forms():
 def test_wrong_arguments_are_named(change, message):
     with pytest.raises(InputError, match=message):
         vc.surface(**world() | change)
-
-
-def test_sums_are_not_enough():
-    sim = vc.datasets.make_gap(500)
-    rows = {"y": sim.y, "p": sim.p, "v": sim.v}
-    summed = vc.collect(rows, vc.make_bins("y", "p", data=rows))
-    with pytest.raises(InputError, match="needs rows"):
-        vc.surface(summed, v1="v", v2="v")
-    with pytest.raises(InputError, match=r"slices\(\) needs rows"):
-        vc.slices(summed, None)

@@ -6,9 +6,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from varcal._input.variables import Variable
-from varcal._sums.bins import JointBins, LevelBins, coarse_index, joint_index
-from varcal._sums.choose_bins import choose_bins, fine_bins, support_levels
-from varcal._sums.kernel import bin_rows
+from varcal._sums.bins import LevelBins
+from varcal._sums.choose_bins import choose_bins, support_levels
 from varcal.exceptions import InputError
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -99,17 +98,6 @@ def test_bins_partition_the_rows(values, n_bins, binning):
         assert index[values == np.inf].min(initial=bins.size - 1) == bins.size - 1
 
 
-@settings(max_examples=30)
-@given(arrays(np.float64, st.integers(20, 300), elements=tied), st.integers(2, 12))
-def test_frequent_values_have_a_bin_of_their_own(values, n_bins):
-    bins = choose_bins([of(values)], n_bins=n_bins, binning="atoms")
-    index = bins.index(of(values))
-    found, counts = np.unique(values, return_counts=True)
-    for value, count in zip(found, counts, strict=True):
-        if count >= len(values) / n_bins:
-            assert set(values[index == index[values == value][0]]) == {value}
-
-
 @pytest.mark.parametrize(
     ("values", "cuts", "labels", "index"),
     [
@@ -143,17 +131,6 @@ def test_levels_rare_levels_and_missing():
     assert single.levels == ("a", "x")  # a single rare level is not pooled
     assert choose_bins([of([None, None])]).labels() == ["missing"]
     assert choose_bins([of([True, True])]).labels() == ["False", "True"]
-
-
-def test_joint_bins_are_all_combinations():
-    variables = [of([1.0, 2.0, 3.0, 4.0], "x"), of(["a", "b", "a", None], "z")]
-    bins = choose_bins(variables, n_bins=2)
-    assert isinstance(bins, JointBins) and bins.size == 6 and bins.name == "x × z"
-    np.testing.assert_array_equal(joint_index(bins, variables), [0, 1, 3, 5])
-    assert bins.labels()[0] == "[1, 2.5] × a"
-    many = [of(np.arange(2000.0), f"v{k}") for k in range(3)]
-    with pytest.raises(InputError, match="joint bins"):
-        choose_bins(many, n_bins=500)
 
 
 def test_new_rows_without_a_bin_are_refused():
@@ -192,26 +169,6 @@ def test_wrong_options(options, message):
     assert message in str(caught.value)
 
 
-def test_a_single_list_of_cuts_is_for_one_variable():
-    two = [of([1.0, 2.0], "x"), of([3.0, 4.0], "z")]
-    with pytest.raises(InputError, match="single list of cut points for 2 variables"):
-        choose_bins(two, bins=[0, 5])
-    assert choose_bins(two, bins={"x": [0, 5]}).parts[0].size == 1
-
-
-@pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
-@pytest.mark.parametrize("n_bins", [10, 60])
-@pytest.mark.filterwarnings("error")
-def test_the_whole_range_of_floats(binning, n_bins, rng):
-    values = np.append(rng.uniform(-1, 1, 500) * 1.7e308, [-1.7e308, 1.7e308, np.inf, -np.inf])
-    bins = choose_bins([of(values)], n_bins=n_bins, binning=binning)
-    assert np.isfinite(bins.edges).all() and bins.size == n_bins
-    np.testing.assert_array_equal(bins.index(of(values)), np.searchsorted(bins.cuts, values))
-    tiny = np.arange(200) * 5e-324
-    bins = choose_bins([of(tiny)], n_bins=n_bins, binning="quantile")
-    np.testing.assert_array_equal(bins.index(of(tiny)), np.searchsorted(bins.cuts, tiny))
-
-
 @pytest.mark.parametrize(
     ("values", "options", "labels"),
     [
@@ -247,26 +204,3 @@ def test_the_whole_range_of_floats(binning, n_bins, rng):
 def test_labels_distinguish_bins(values, options, labels):
     variable = of(np.array(values) if isinstance(values[0], float) else values)
     assert choose_bins([variable], **options).labels() == labels
-
-
-def test_cut_points_for_levels():
-    with pytest.raises(InputError, match="which has levels"):
-        choose_bins([of(["a", "b"])], bins=[1, 2])
-
-
-@settings(max_examples=40)
-@given(
-    arrays(np.float64, st.integers(1, 300), elements=mixed),
-    st.sampled_from(["quantile", "uniform", "atoms"]),
-)
-def test_fine_bins_refine_the_coarse_ones(values, binning):
-    variable = of(values)
-    coarse, fine = fine_bins(variable, 5, binning, n_fine=40)
-    assert set(coarse.cuts) <= set(fine.cuts) and fine.size <= 40 + coarse.size
-    merged = coarse_index(fine, coarse)
-    np.testing.assert_array_equal(merged[fine.index(variable)], coarse.index(variable))
-    score = np.linspace(0, 1, len(values))
-    hit = score > 0.5
-    whole = bin_rows(coarse, [variable], score, hit)
-    parts = bin_rows(fine, [variable], score, hit).coarsen(coarse)
-    np.testing.assert_allclose(parts.sums, whole.sums, rtol=1e-12, atol=1e-9)

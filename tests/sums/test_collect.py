@@ -1,11 +1,9 @@
 """Collected batches add up to the statistics of all rows."""
 
 import datetime as dt
-import json
 from itertools import pairwise
 
 import numpy as np
-import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.dataset as ds
@@ -16,7 +14,6 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import same_audits
-from varcal._sums.collected_file import COLLECTED
 from varcal.exceptions import InputError
 
 
@@ -163,28 +160,6 @@ def test_batches_of_any_library_and_engine(rows, tmp_path):
     assert (whole + vc.collect(tmp_path / "rows.parquet", bins)).engine == "several"
 
 
-def test_declared_categories_keep_their_order(rows):
-    kind = pd.Categorical(rows["kind"].to_pylist(), ["c", "a", "b"], ordered=True)
-    frame = rows.to_pandas().assign(kind=kind)
-    found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
-    assert vc.bin_table(found, v="kind").columns["bin"] == ["c", "a", "b"]
-
-
-def test_levels_of_any_type_are_saved(rows, tmp_path):
-    days = [dt.date(2024, 1, 1), dt.date(2024, 1, 2)]
-    instants = pd.to_datetime(["2024-01-01 10:00", "2024-01-02 11:30"], utc=True)
-    for levels in (days, instants):
-        kind = pd.Categorical([levels[k % 2] for k in range(len(rows))], levels)
-        frame = rows.to_pandas().assign(kind=kind)
-        found = vc.collect(frame, vc.make_bins("y", "p", ["kind"], data=frame))
-        found.save(tmp_path / "day.json")
-        assert vc.load(tmp_path / "day.json").plan == found.plan
-    odd = frame.assign(kind=pd.Categorical([(k % 2,) for k in range(len(rows))]))
-    found = vc.collect(odd, vc.make_bins("y", "p", ["kind"], data=odd))
-    with pytest.raises(InputError, match="a label of type tuple cannot be saved"):
-        found.save(tmp_path / "odd.json")
-
-
 def test_events_that_are_collected(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows, events=["classwise"], binning="quantile")
     total = vc.collect(rows, bins)
@@ -224,80 +199,6 @@ def test_labels_that_mean_something_else_are_refused(rows, other, lazily):
         vc.collect(ds.dataset(day) if lazily else day, bins)
 
 
-@pytest.mark.parametrize("kind", [pa.bool_(), pa.int8(), pa.float64()])
-def test_labels_with_the_same_meaning_are_accepted(rows, kind):
-    bins = vc.make_bins("y", "p", ["v"], data=rows)
-    y = rows["y"].cast(kind)
-    found = vc.collect(rows.set_column(0, "y", y), bins)
-    assert vc.ece(found) == vc.ece(vc.collect(rows, bins))
-
-
-def doctored(data, **changes):
-    """Return a file with its first table, or its bins, changed, and the checksum of the change."""
-    data = json.loads(json.dumps(data))
-    first, bins = data["tables"][0], data["bins"]
-    owners = {"cell": first, "sums": first, "along": bins, "wanted": bins}
-    owners |= dict.fromkeys(("fine", "coarse"), bins["wanted"][0])
-    for name, value in changes.items():
-        owners.get(name, data)[name] = value.tolist() if hasattr(value, "tolist") else value
-    del data["sha256"]
-    return COLLECTED.text(data)
-
-
-def test_forged_statistics_are_refused(rows, tmp_path):
-    path = tmp_path / "day.json"
-    some = rows.slice(0, 300)
-    vc.collect(some, vc.make_bins("y", "p", ["v"], data=some, groups="unit")).save(path)
-    data = json.loads(path.read_text())
-    cell, sums = np.array(data["tables"][0]["cell"]), np.array(data["tables"][0]["sums"])
-    fine, coarse = (data["bins"]["wanted"][0][name] for name in ("fine", "coarse"))
-    more = sums + (np.arange(len(sums)) == 0)[:, None]
-    forged = {
-        "twice": dict(cell=np.array([cell[0], *cell[:-1]])),
-        "below": dict(cell=cell - cell[0] - 1),
-        "uneven": dict(cell=np.array([*cell[:-1], 10**7])),
-        "fraction": dict(cell=cell + 0.5),
-        "short": dict(cell=cell[:-1], sums=sums[:, :-1]),
-        "transposed": dict(sums=sums.T),
-        "no number": dict(sums=sums.astype(str)),
-        "more rows": dict(sums=more),
-        "other rows": dict(n_rows=len(some) - 1),
-        "dropped": dict(n_dropped=-1),
-        "buckets": dict(n_buckets=data["n_buckets"] + 1),
-        "no bucket": dict(n_buckets=0),
-        "descending": dict(fine=fine | {"cuts": fine["cuts"][::-1]}),
-        "outside": dict(coarse=coarse | {"cuts": [fine["cuts"][0] - 1, *coarse["cuts"][1:]]}),
-        "levels": dict(along=[{"name": "v", "kind": "levels"}]),
-        "no variable": dict(along=[{"name": "w", "kind": "numeric"}]),
-        "no entry": dict(along=["v"]),
-        "no table": dict(tables=[], wanted=[]),
-    }
-    for name, changes in forged.items():
-        path.write_text(doctored(data, **changes))
-        with pytest.raises(InputError, match="is not a file of collected statistics") as told:
-            vc.load(path)
-        assert "checksum" not in str(told.value), name
-    path.write_text(doctored(data))
-    assert len(vc.load(path)) == len(some)
-
-
-def test_sliced_statistics_are_refused(rows, tmp_path):
-    path = tmp_path / "day.parquet"
-    vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows)).save(path)
-    whole = parquet.read_table(path)
-    for part in (whole.slice(1), pa.concat_tables([whole, whole.slice(0, 1)])):
-        parquet.write_table(part, path)
-        with pytest.raises(InputError, match="is not a file of collected statistics"):
-            vc.load(path)
-    place = whole.column_names.index("table")
-    other = pa.concat_tables(
-        [whole, whole.slice(0, 1).set_column(place, "table", pa.array([99], pa.int32()))]
-    )
-    parquet.write_table(other, path)
-    with pytest.raises(InputError, match="is not a file of collected statistics"):
-        vc.load(path)
-
-
 @pytest.mark.filterwarnings("ignore:overflow", "ignore:invalid value")
 @pytest.mark.parametrize("lazily", [False, True])
 def test_weights_far_above_the_plan_are_refused(rows, lazily):
@@ -335,41 +236,6 @@ def test_options_that_are_fixed_when_rows_are_collected(rows):
     assert vc.reliability(total).n_rows == vc.estimate(total, v="v").n_rows == len(rows)
 
 
-@pytest.mark.parametrize(
-    ("events", "refused"), [(["both"], False), (["classwise"], False), (["correct"], True)]
-)
-def test_an_audit_needs_the_class_by_predicted_side(rows, events, refused):
-    found = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows, events=events))
-    if refused:
-        with pytest.raises(InputError, match=r"P\(y = 1\) was not collected by predicted side"):
-            vc.audit(found)
-    else:
-        same_audits(vc.audit(found), vc.audit("y", "p", ["v"], data=rows))
-
-
-def test_of_many_classes_only_the_top_class_is_collected(rng):
-    p = rng.dirichlet(np.ones(12), 600)
-    names = [f"p{k}" for k in range(12)]
-    y = (rng.random((600, 1)) > np.cumsum(p, axis=1)).sum(axis=1).clip(0, 11)
-    rows = {"y": y, "v": rng.random(600)} | dict(zip(names, p.T, strict=True))
-    found = vc.audit(vc.collect(rows, vc.make_bins("y", names, data=rows)))
-    assert list(found.targets) == ["top class"] and "Only the top class" in found.notes[0]
-    whole = vc.audit("y", names, ["v"], data=rows).target
-    assert found.by_score.value == pytest.approx(whole.by_score.value, abs=1e-12)
-
-
-def test_the_first_of_two_classes_is_collected_on_request(rows, tmp_path):
-    bins = vc.make_bins("y", "p", ["v"], data=rows, pos_label=0)
-    vc.collect(rows, bins).save(tmp_path / "day.json")
-    found = vc.audit(vc.load(tmp_path / "day.json"))
-    whole = vc.audit("y", "p", ["v"], data=rows, pos_label=0, ladder="none")
-    assert found.target.label == "0"
-    same_audits(found, whole)
-    plain = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
-    with pytest.raises(InputError, match=r'events=\["both", "classwise"\]'):
-        vc.estimate(plain, v="v", event="classwise")
-
-
 def test_incompatible_batches_and_options(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows)
     heavy = vc.make_bins("y", "p", ["v"], data=rows, sample_weight="w")
@@ -396,16 +262,3 @@ def test_incompatible_batches_and_options(rows):
     ):
         with pytest.raises(InputError, match=said):
             call()
-
-
-def test_groups_do_not_make_tables_of_any_size(monkeypatch):
-    monkeypatch.setattr("varcal._sums.plan.MOST_PLAN_SUMS", 1 << 21)
-    rng = np.random.default_rng(0)
-    rows = {"y": rng.integers(0, 2, 900), "p": rng.random(900), "unit": rng.integers(0, 90, 900)}
-    rows |= {f"v{k}": rng.normal(size=900) for k in range(8)}
-    sizes = []
-    for groups in ("unit", None):
-        plan = vc.make_bins("y", "p", [f"v{k}" for k in range(8)], data=rows, groups=groups)
-        sizes.append(sum(table.size for table in vc.collect(rows, plan).sums.tables))
-    # The bins themselves and those for missing values come on top of the fine cells.
-    assert sizes[1] < sizes[0] < 1.6 * (1 << 21)

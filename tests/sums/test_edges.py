@@ -6,11 +6,8 @@ import pyarrow.dataset as ds
 import pytest
 
 import varcal as vc
-from varcal._input.variables import Variable
 from varcal._sums import choose_bins as choose
 from varcal._sums import survey
-from varcal._sums.choose_bins import ArraySummary, fine_bins
-from varcal._sums.kernel import bin_rows
 from varcal._sums.sources import ArrowRows
 from varcal.exceptions import InputError
 
@@ -54,20 +51,6 @@ def test_bins_are_those_of_memory(table, in_batches, name, binning):
         assert list(found.columns[column]) == list(wanted.columns[column]), column
 
 
-def test_so_are_those_of_the_score_and_of_an_audit(table, in_batches):
-    rows = ds.dataset(table)
-    assert vc.ece("y", "p", data=rows, edges="exact") == pytest.approx(
-        vc.ece("y", "p", data=table), abs=1e-14
-    )
-    wanted = vc.audit("y", "p", data=table)
-    found = vc.audit("y", "p", data=rows, edges="exact")
-    assert found.edges == "exact" and vc.audit("y", "p", data=rows).edges == "sampled"
-    for row in wanted.rows:
-        again = next(one for one in found.rows if one.variable == row.variable)
-        assert again.error.value == pytest.approx(row.error.value, abs=1e-12)
-        assert again.n_bins == row.n_bins
-
-
 def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
     monkeypatch.setattr(survey, "REACH", 0.01)
     made = []
@@ -107,47 +90,6 @@ def test_rows_that_change_between_passes_are_refused(table, in_batches, monkeypa
 def sampling(monkeypatch):
     """Sample a tenth of the rows of these tests."""
     monkeypatch.setattr(choose, "SAMPLE", 20_000)
-
-
-def columns(rng):
-    normal = rng.normal(50, 15, MANY)
-    odd = rng.random(MANY)
-    return {
-        "normal": normal,
-        "sorted": np.sort(normal),
-        "cyclic": np.arange(MANY) % 7.0,
-        "integers": rng.integers(17, 90, MANY),
-        "heavy": np.exp(3 * rng.normal(size=MANY)),
-        "atom": np.where(rng.random(MANY) < 0.4, 0.0, normal),
-        "single": normal.astype(np.float32),
-        "missing": np.where(odd < 0.3, np.nan, normal),
-        "infinite": np.where(odd < 0.1, -np.inf, np.where(odd < 0.3, np.inf, normal)),
-    }
-
-
-NAMES = list(columns(np.random.default_rng(0)))
-
-
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("binning", ["quantile", "uniform", "atoms"])
-def test_bins_of_a_sample_hold_every_row_in_about_equal_parts(name, binning, sampling, rng):
-    variable = Variable.of(columns(rng)[name], "v")
-    coarse, fine = fine_bins(variable, 10, binning, edges="sampled", n_fine=100)
-    assert fine.sampled and coarse.sampled == (binning != "uniform")
-    assert set(coarse.cuts) <= set(fine.cuts)
-    score, hit = rng.random(MANY), rng.random(MANY) < 0.5
-    stats = bin_rows(fine, [variable], score, hit)
-    assert stats.n.sum() == MANY
-    assert stats.coarsen(coarse).n.sum() == MANY
-    exact = ArraySummary(variable.values)
-    if binning == "uniform":
-        assert coarse.cuts == pytest.approx(np.linspace(coarse.low, coarse.high, 11)[1:-1])
-    elif name in ("normal", "sorted", "heavy", "single"):
-        shares = bin_rows(coarse, [variable], score, hit).n / MANY
-        np.testing.assert_allclose(shares, 0.1, atol=4 * 0.3 / 141)
-    if name == "atom" and binning == "atoms":
-        assert coarse.starts == {0.0}
-        assert exact.count(0.0) in bin_rows(coarse, [variable], score, hit).n
 
 
 def test_vece_from_a_sample_is_near_the_exact_one(sampling, rng):

@@ -1,9 +1,7 @@
 """Lazy rows of every engine give the same results as rows in memory."""
 
-import gzip
 import json
 import sys
-import tracemalloc
 from types import SimpleNamespace
 
 import duckdb
@@ -84,16 +82,6 @@ def test_batches_equal_memory(engine, weight, path, table, in_batches, whole_of)
     same_audits(whole, found)
     for name in set(names) - {"empty"}:
         np.testing.assert_allclose(found[name].gap, whole[name].gap, atol=1e-9)
-
-
-def test_few_rows_are_read_and_equal_to_the_bit(opened, table):
-    names = ["x", "kind"]
-    whole, found = (vc.audit("y", "p", names, data=data) for data in (table, opened))
-    for name in names:
-        gaps = [one.row(name).table.columns["gap"] for one in (found, whole)]
-        np.testing.assert_array_equal(*gaps)
-        assert found.row(name).uneven == whole.row(name).uneven
-    assert found.engine != "numpy" and found.to_dict()["engine"] == found.engine
 
 
 @pytest.mark.usefixtures("in_batches")
@@ -201,18 +189,6 @@ def test_faults_are_named_with_their_row(table, tmp_path, name, value, said):
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_faults_of_the_whole(table):
-    zero = table.set_column(table.column_names.index("w"), "w", pa.array(np.zeros(N)))
-    with pytest.raises(InputError, match="sample_weight is 0 at every row"):
-        vc.vece("y", "p", "x", data=ds.dataset(zero), sample_weight="w")
-    with pytest.raises(InputError, match="is not among classes"):
-        vc.vece("y", "p", "x", data=ds.dataset(table), classes=[0, 2])
-    one = table.set_column(table.column_names.index("unit"), "unit", pa.array(np.zeros(N)))
-    with pytest.raises(InputError, match="only one group"):
-        vc.estimate("y", "p", "x", data=ds.dataset(one), groups="unit")
-
-
-@pytest.mark.usefixtures("in_batches")
 def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
     monkeypatch.setattr(_survey, "SAMPLE", 20_000)
     rng = np.random.default_rng(3)
@@ -258,24 +234,6 @@ def test_nan_that_parquet_statistics_leave_out(tmp_path):
     assert data.relation.filter("isnan(v)").aggregate("count(*)").fetchall() == [(100,)]
     found = vc.bin_table("y", "p", "v", data=str(tmp_path / "nan.parquet"))
     assert found.columns["bin"][-1] == "missing" and found.columns["n"][-1] == 100
-
-
-def len_of(frame, start):
-    return len(frame)
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_text_in_batches(table, tmp_path, monkeypatch):
-    monkeypatch.setattr("varcal._files.read_rows.BLOCK_BYTES", 20_000)
-    rows = table.select(["y", "p", "x", "text"])
-    with gzip.open(tmp_path / "rows.csv.gz", "wb") as file:
-        csv.write_csv(rows, file)
-    lines = (json.dumps(row) for row in rows.select(["y", "p", "text"]).to_pylist())
-    (tmp_path / "rows.jsonl").write_text("\n".join(lines))
-    for name, file in (("x", "rows.csv.gz"), ("text", "rows.jsonl")):
-        assert len(list(lazy_rows(tmp_path / file).map([name], len_of))) > 5
-        a, b = (vc.bin_table("y", "p", name, data=one) for one in (rows, tmp_path / file))
-        assert a.columns["n"] == b.columns["n"] and b.engine == "pyarrow"
 
 
 def test_unusable_data_are_refused(tmp_path):
@@ -376,64 +334,3 @@ def test_even_bins_of_the_score_lie_between_its_true_ends(monkeypatch, event, fr
     options = dict(event="classwise", binning="uniform")
     a, b = (vc.ece("y", ["a", "b"], data=d, **options) for d in (two, ds.dataset(two)))
     assert a == pytest.approx(b, abs=1e-12)
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_batches_do_not_keep_tables_of_their_own(monkeypatch):
-    monkeypatch.setattr("varcal._sums.plan.N_FINE", 30)
-    rng = np.random.default_rng(9)
-    n, names = 6_000, [f"v{k}" for k in range(20)]
-    rows = pa.table(
-        {"y": rng.integers(0, 2, n), "p": rng.random(n), "unit": rng.integers(0, 900, n)}
-        | {name: rng.normal(size=n) for name in names}
-    )
-    bins = vc.make_bins("y", "p", names, data=rows, groups="unit", events=["correct"])
-    whole = vc.collect(rows, bins)
-    size = sum(table.nbytes for table in whole.sums.tables)
-    tracemalloc.start()
-    found = vc.collect(ds.dataset(rows), bins)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 2 * size
-    for a, b in zip(found.sums.tables, whole.sums.tables, strict=True):
-        np.testing.assert_allclose(a, b, atol=1e-9)
-    again = vc.collect(ds.dataset(rows), bins)
-    for a, b in zip(found.sums.tables, again.sums.tables, strict=True):
-        np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_huge_weights_are_scaled_alike(table):
-    heavy = pa.array(table.column("w").to_numpy() * 1e250)
-    rows = table.set_column(table.column_names.index("w"), "w", heavy)
-    a, b = (
-        vc.estimate("y", "p", "x", data=data, sample_weight="w")
-        for data in (rows, ds.dataset(rows))
-    )
-    assert a.low == pytest.approx(b.low) and a.value == pytest.approx(b.value)
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_sampled_columns_with_few_values_or_none(monkeypatch):
-    monkeypatch.setattr(_survey, "SAMPLE", 1_000)
-    rng = np.random.default_rng(6)
-    n = 5_000
-    columns = {
-        "none": np.full(n, np.nan),
-        "far": np.where(np.arange(n) == 77, -np.inf, np.inf),
-        "few": np.where(np.arange(n) < 3, np.arange(n), np.nan),
-        "one": np.full(n, 2.5),
-    }
-    rows = pa.table({"y": rng.integers(0, 2, n), "p": rng.random(n), **columns})
-    for name in columns:
-        found = vc.bin_table("y", "p", name, data=ds.dataset(rows))
-        whole = vc.bin_table("y", "p", name, data=rows)
-        assert sum(found.columns["n"]) == n
-        assert found.columns["bin"][-1] == whole.columns["bin"][-1]
-        if name != "few":
-            assert found.columns["bin"] == whole.columns["bin"]
-            assert found.columns["n"] == whole.columns["n"]
-    cut = vc.bin_table("y", "p", "few", data=ds.dataset(rows), bins=[0.5, 1.5])
-    assert (
-        cut.columns["n"] == vc.bin_table("y", "p", "few", data=rows, bins=[0.5, 1.5]).columns["n"]
-    )

@@ -1,13 +1,11 @@
 import numpy as np
-import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from varcal._input.variables import Variable
 from varcal._sums.choose_bins import choose_bins
 from varcal._sums.kernel import bin_rows
 from varcal._sums.stats import FIELDS
-from varcal.exceptions import InputError
 
 
 @st.composite
@@ -23,23 +21,6 @@ def rows(draw):
 def table(v, s, h, w=None, bins=None, **options):
     variable = Variable.of(v, "v")
     return bin_rows(bins or choose_bins([variable], n_bins=4), [variable], s, h, w, **options)
-
-
-def same(a, b):
-    np.testing.assert_allclose(a.sums, b.sums, atol=1e-12)
-
-
-@given(rows())
-def test_merged_batches_equal_the_whole(data):
-    v, s, h, w, rng = data
-    bins = choose_bins([Variable.of(v, "v")], n_bins=4)
-    cut = rng.integers(0, len(v) + 1)
-    whole = table(v, s, h, w, bins)
-    same(
-        table(v[:cut], s[:cut], h[:cut], w[:cut], bins)
-        + table(v[cut:], s[cut:], h[cut:], w[cut:], bins),
-        whole,
-    )
 
 
 @given(rows())
@@ -72,19 +53,6 @@ def test_sums_by_their_definition(data):
         np.testing.assert_allclose(stats.total(name), expected, atol=1e-12)
 
 
-def test_many_chunks_equal_one_pass(rng):
-    n = 100_000
-    v, s, w = rng.normal(size=n), rng.random(n), rng.random(n)
-    h = rng.random(n) < s
-    stats = table(v, s, h, w)
-    np.testing.assert_allclose(stats.total("score").sum(), (w * s).sum(), rtol=1e-12)
-    plain = table(v, s, h, w, moments=False)
-    np.testing.assert_allclose(plain.gap, stats.gap, rtol=1e-12)
-    assert np.isnan(plain.total("null")).all()
-    many = choose_bins([Variable.of(v, "v")], n_bins=300)
-    assert table(v, s, h, bins=many).n.sum() == n
-
-
 def test_standard_error_of_the_gap_matches_simulations(rng):
     """With calibrated outcomes, z = gap/se is standard normal, also in small bins."""
     z = []
@@ -93,13 +61,3 @@ def test_standard_error_of_the_gap_matches_simulations(rng):
         stats = table(rng.normal(size=300), s, rng.random(300) < s)
         z.extend(stats.gap / stats.gap_se)
     assert 0.94 < np.mean(np.abs(z) < 1.96) < 0.97
-
-
-@settings(max_examples=5)
-@given(rows())
-def test_tables_over_other_bins_do_not_merge(data):
-    v, s, h, _, _ = data
-    with pytest.raises(InputError, match="different bins"):
-        table(v, s, h) + table(v, s, h, bins=choose_bins([Variable.of(v, "w")]))
-    with pytest.raises(TypeError):
-        table(v, s, h) + 1

@@ -1,5 +1,6 @@
-"""Every result shows itself briefly: text in a terminal, an escaped table in a notebook."""
+"""Every result shows itself briefly, as text and as an escaped table, and can be pickled."""
 
+import pickle
 from dataclasses import replace
 
 import numpy as np
@@ -78,3 +79,15 @@ def test_results_are_shown_briefly(results, name):
     if name not in PLAIN:
         page = results[name]._repr_html_()
         assert "<table" in page and "<img" not in page
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "OnnxExport"])
+def test_results_can_be_pickled(results, name):
+    again = pickle.loads(pickle.dumps(results[name]))
+    assert type(again) is type(results[name])
+    one, other = (
+        value.to_dict() if hasattr(value, "to_dict") else repr(value)
+        for value in (again, results[name])
+    )
+    np.testing.assert_equal(one, other)

@@ -61,7 +61,7 @@ def loaded(value, path):
 
 
 @given(tables())
-@settings(max_examples=6, print_blob=True)
+@settings(max_examples=4, print_blob=True)
 def test_every_kind_loads_again(tmp_path_factory, table):
     frame, p, kinds, options = table
     folder = tmp_path_factory.mktemp("saved")
