@@ -25,6 +25,7 @@ test: check
 test-integrations:
 	$(PYTHON) -m venv $(VENV)-integrations
 	$(VENV)-integrations/bin/python -m pip install --quiet -e '.[mlflow,skore,evaluate]' lightgbm xgboost pytest
+	$(VENV)-integrations/bin/python -m pip install --quiet torch==2.13.0 || echo 'PyTorch could not be installed: its test is skipped'
 	$(VENV)-integrations/bin/python -m pytest --confcutdir=tests/integrations tests/integrations
 
 # The figures as other processors round them: kernels of OpenBLAS, and numpy without wide registers.
