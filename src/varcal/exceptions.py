@@ -181,6 +181,9 @@ class InputError(VarcalError, ValueError):
 
 #: The extra of varcal that installs an optional library.
 EXTRAS = {
+    "evaluate": "evaluate",
+    "mlflow": "mlflow",
+    "skore": "skore",
     "pyarrow": "files",
     "matplotlib": "plot",
     "duckdb": "duckdb",

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from varcal.exceptions import InputError, import_library
+from varcal.integrations import tool
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit
@@ -60,8 +61,8 @@ def vece_metric(variable: str, **options: Any) -> Any:
 def _metric(name: str, variable: str | None, options: dict[str, Any]) -> Any:
     from varcal._measures.estimate import estimate  # noqa: PLC0415
 
-    models = import_library("mlflow.models", "a metric of MLflow")
-    metrics = import_library("mlflow.metrics", "a metric of MLflow")
+    models = tool("mlflow.models", "varcal.integrations.mlflow", "make_metric")
+    metrics = tool("mlflow.metrics", "varcal.integrations.mlflow", "MetricValue")
 
     def value(predictions: Any, targets: Any, along: Any) -> Any:
         found = estimate(targets, _probabilities(predictions), along, **{**_POSITIVE, **options})
@@ -123,7 +124,7 @@ def log_audit(audit: Audit, *, artifact_path: str = "varcal") -> None:
         with mlflow.start_run():
             log_audit(vc.audit(y, p, X))
     """
-    mlflow = import_library("mlflow", "log_audit")
+    mlflow = tool("mlflow", "log_audit", "log_metrics", "log_figure")
     figures = {"average_gap": audit.gap, "by_score": audit.by_score.debiased}
     for row in audit.rows:
         figures[f"uneven/{_ODD.sub('_', row.variable)}"] = row.uneven.debiased

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from varcal.exceptions import InputError, import_library
+from varcal.exceptions import InputError
+from varcal.integrations import tool
 
 __all__ = ["CalibrationCheck"]
 
@@ -48,7 +49,7 @@ class CalibrationCheck:
         """Return what is wrong, or None."""
         from varcal._audit.audit import audit_estimator  # noqa: PLC0415
 
-        skore = import_library("skore", "CalibrationCheck")
+        skore = tool("skore", "CalibrationCheck", "Check", "CheckNotApplicable")
         if report.X_test is None or report.y_test is None:
             raise skore.CheckNotApplicable("There are no test rows.")
         model = report.estimator_
