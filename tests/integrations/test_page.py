@@ -15,12 +15,13 @@ BLOCKS = re.findall(r"^```python (\w+)\n(.*?)^```", PAGE.read_text(encoding="utf
 @pytest.mark.parametrize(("package", "code"), BLOCKS, ids=[name for name, _ in BLOCKS])
 def test_code_runs(package, code, tmp_path):
     pytest.importorskip(package, reason=f"{package} is not installed")
-    # In a process of its own: tools keep settings for as long as it lives.
-    runs = {"MLFLOW_TRACKING_URI": f"sqlite:///{tmp_path}/runs.db"}
+    # In a process of its own, without what MLflow keeps in the environment of this one.
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("MLFLOW")}
+    clean["MLFLOW_TRACKING_URI"] = f"sqlite:///{tmp_path}/runs.db"
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", code],
         cwd=tmp_path,
-        env=os.environ | runs,
+        env=clean,
         capture_output=True,
         text=True,
         check=True,
