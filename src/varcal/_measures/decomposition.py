@@ -199,7 +199,7 @@ def _parts(
         value, other = float(share @ seen), float(share @ held)
         middle = (seen + held) / 2
         debiased = float(share @ middle)
-        # Half the distance of the two fits stands for what is not known about the optimism.
+        # A quarter of the distance of the two fits stands for what is not known about the optimism.
         spread = share**2 @ (middle - debiased) ** 2 + ((value - other) / 4) ** 2
         ends = debiased - reach * math.sqrt(spread), debiased + reach * math.sqrt(spread)
         least = 0.0 if name != "score" else -math.inf
