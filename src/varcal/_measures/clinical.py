@@ -332,8 +332,8 @@ def _errors(event: Bools, p: Floats, level: float) -> dict[str, Ends]:
     }
 
 
-#: Draws of the noise of a curve. With twice as many, ends of 12 samples moved by .7 % of the width of
-#: their interval (median), at most by 8 %.
+#: Draws of the noise of a curve. With twice as many, ends of 12 samples moved by .7 % of the width
+#: of their interval (median), at most by 8 %.
 _DRAWS = 1000
 #: How often a scale of the gap is halved to find the end of an interval.
 _HALVINGS = 30
