@@ -16,7 +16,6 @@ import varcal as vc
 from torture.forged_files import at, forged, sealed
 from torture.mutate import mutated
 from torture.saved_results import rows, saved_results
-from varcal._files import document
 from varcal.exceptions import InputError, VarcalError
 
 # Of each kind of file; `make torture` forges thousands of each.
@@ -77,8 +76,8 @@ def test_forged_files_are_refused_or_work(saved):
     ],
 )
 def test_the_budget_is_checked_before_a_file_is_parsed(text, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(document, "MOST_VALUES", 1_100 if "[[" in text else 100)
-    monkeypatch.setattr(document, "MOST_BYTES", 900_000)
+    monkeypatch.setattr("varcal._files.saved.MOST_VALUES", 1_100 if "[[" in text else 100)
+    monkeypatch.setattr("varcal._files.saved.MOST_BYTES", 900_000)
     (tmp_path / "file.json").write_text(text)
     with pytest.raises(InputError, match=said):
         vc.load(tmp_path / "file.json")
@@ -168,7 +167,12 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
     [
         ("slices", ("slices", 0, "conditions"), [], "a slice has no conditions"),
         ("audit", ("rows", 0, "high"), 1e308, "a figure of a variable is too large"),
-        ("collected", ("bins", "part", "classes", 0), {}, "it holds unknown entries"),
+        (
+            "collected",
+            ("bins", "part", "classes", 0),
+            {},
+            r"classes\[0\] holds unknown",
+        ),
         (WITH_TREES, (*MODEL, "tree_share"), 1.5, r"it\.model"),
         (WITH_TREES, (*MODEL, "shift"), {"float": "inf"}, r"it\.model"),
         (WITH_TREES, (*MODEL, "of_trees"), [], r"it\.model"),
@@ -178,7 +182,7 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
             "TreeCalibrator 2",
             ("calibrator", "fitted", "leaves", 0, "fitted", "separated"),
             "yes",
-            r"it\.leaves\.separated is not a bool",
+            r"it\.leaves\[0\]\.separated is not a bool",
         ),
     ],
 )

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._edge_texts import range_text, show_duration, show_instant
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.bands import Bands
 from varcal._input.frames import frame_of
 from varcal._input.variables import FARTHEST, LARGEST_EXACT, Kind

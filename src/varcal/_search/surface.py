@@ -10,7 +10,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import edge_texts
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, column_of, frame_of, is_frame

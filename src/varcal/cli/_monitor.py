@@ -150,7 +150,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
       varcal monitor report state.json -o monitor.html
     """
     _check_report(output, state)
-    from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
+    from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
     found = load_kind(state, "monitor")
     if output:
@@ -205,7 +205,7 @@ def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: Exit
     # The name of a format says that these are rows.
     sums = [path for path in paths if given["format"] is None and _holds_sums(path)]
     if sums:
-        from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
+        from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
         rows = [path for path in paths if path not in sums]
         if rows:
