@@ -18,7 +18,7 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar, cast
 
-from varcal.exceptions import InputError, shown
+from varcal.exceptions import InputError, arguments_named, shown
 
 #: The default distance that calibrators keep scores from 0 and 1 before they take a logarithm.
 EPS = sys.float_info.epsilon
@@ -399,6 +399,8 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         assert not unknown, f"{function.__qualname__} has no option {unknown}"
         by_position = tuple((k, name) for k, name in enumerate(names) if name in table)
 
+        variables = {"v": "X"} if "X" in names else {}
+
         @wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             if args:
@@ -410,7 +412,10 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for name, value in options.items():
                 if name in table:
                     options[name] = table[name](name, value)
-            return function(*args, **options)
+            if not variables:
+                return function(*args, **options)
+            with arguments_named(**variables):
+                return function(*args, **options)
 
         call.checks = table  # type: ignore[attr-defined]  # the tests read it
         return cast(Callable[P, R], call)

@@ -100,6 +100,12 @@ def is_frame(source: object) -> bool:
     return isinstance(wrapped, nw.DataFrame)
 
 
+def library_of(column: object) -> str | None:
+    """Return the frame library of a series, None for anything else."""
+    series = as_series(column)
+    return None if series is None else str(series.implementation.value)
+
+
 def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
     """Build a frame in the given library, pandas if none is given.
 

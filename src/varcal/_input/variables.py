@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.exceptions import InputError, VarcalWarning, row_text
+from varcal.exceptions import InputError, VarcalWarning, argument_name, row_text
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
@@ -105,7 +105,7 @@ class Variable:
         ('levels', array([ 1,  0, -1,  1]), ('a', 'b'))
         """
         kind = "variable" if argument in ("v", "X") else argument
-        called = argument if argument == name else f"{kind} {name!r}"
+        called = argument_name(argument) if argument == name else f"{kind} {name!r}"
         series = as_series(column)
         if series is not None:
             return _from_series(series, name, called)
@@ -206,7 +206,8 @@ def refuse_rows(
 def _refused(called: str, problem: str, hint: str) -> InputError:
     """Return the error about a column that cannot be read, such as "variable 'age'"."""
     argument = called.split(" ")[0]
-    return InputError(f"{called} {problem}", hint, "v" if argument == "variable" else argument)
+    argument = argument_name("v") if argument == "variable" else argument
+    return InputError(f"{called} {problem}", hint, argument)
 
 
 def is_plain(value: object) -> bool:

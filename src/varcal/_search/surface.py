@@ -585,7 +585,7 @@ def surface_of(
     for key in keys:
         claim = claim_of(predictions, key)
         stats = bin_rows(
-            joint, variables, claim.scores, claim.hits, predictions.weight, bucket, n_buckets
+            joint, variables, claim.score, claim.hit, predictions.weight, bucket, n_buckets
         )
         shape = parts[0].size, parts[1].size
         n = stats.n.reshape(shape)

@@ -17,7 +17,7 @@ from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
 from varcal._input.variables import Variable, as_series
 from varcal._options import EPS, check_flag
-from varcal.exceptions import InputError, VarcalError, VarcalWarning
+from varcal.exceptions import InputError, VarcalError, VarcalWarning, arguments_named
 
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
 MOST_ROWS_EACH = 2.0
@@ -134,7 +134,8 @@ def labelled_rows(
     given = {"p": p, "y": y, "X": X, "sample_weight": sample_weight, "groups": groups}
     check_indexes(given | {"time": time, "blocks": blocks})
     groups, together = _units_of(groups, time, blocks, X)
-    with _in_words_of_calibrators(together):
+    named = {"groups": "blocks"} if together.startswith("blocks") else {}
+    with arguments_named(v="X", **named):
         checked = Predictions.of(
             y,
             p,
@@ -143,6 +144,7 @@ def labelled_rows(
             sample_weight=sample_weight,
             groups=groups,
             from_logits=from_logits,
+            swapped="p and y seem to be swapped: fit takes the scores first, fit(p, y, X)",
         )
         turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
     rows = CalibrationRows(
@@ -170,7 +172,7 @@ def score_rows(
     """Check the arguments of `predict_proba`."""
     check_flag("from_logits", from_logits)
     check_indexes({"p": p, "X": X})
-    with _in_words_of_calibrators():
+    with arguments_named(v="X"):
         scores, variables = read_scores(p, X, from_logits=from_logits)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
@@ -180,22 +182,6 @@ def score_rows(
         )
     nothing = np.empty(0, dtype=np.intp)
     return CalibrationRows(second_column(scores), tuple(range(n_classes)), nothing, None, variables)
-
-
-@contextmanager
-def _in_words_of_calibrators(together: str = "") -> Iterator[None]:
-    """Name the arguments of calibrators in errors."""
-    try:
-        yield
-    except InputError as error:
-        message, hint, argument = error.message, error.hint, error.argument
-        if together.startswith("blocks") and "groups" in message:
-            message, argument = message.replace("groups", "blocks", 1), "blocks"
-        elif "swapped" in hint:
-            hint = "p and y seem to be swapped: fit takes the scores first, fit(p, y, X)"
-        else:
-            raise
-        raise InputError(message, hint, argument) from None
 
 
 def score_names(p: object) -> tuple[str, ...]:
