@@ -129,9 +129,10 @@ class InputError(VarcalError, ValueError):
     def __reduce__(self) -> tuple[type[InputError], tuple[Any, ...]]:
         return type(self), (self.message, self._template, self.argument, self.settings)
 
-    def reworded(self, message: str) -> InputError:
-        """Return the same error with another message."""
-        return type(self)(message, self._template, self.argument, self.settings)
+    def reworded(self, message: str = "", more: str = "") -> InputError:
+        """Return the same error with another message, or with more at the end of its hint."""
+        hint = self._template + more
+        return type(self)(message or self.message, hint, self.argument, self.settings)
 
     def spelled(
         self, arguments: Mapping[str, str], setting: Callable[[str, object], str]

@@ -188,10 +188,10 @@ class Predictions:
         if groups is not None:
             name = argument_name("groups")
             unit = Variable.of(column_of(groups, table, name), name, name)
-        columns = [("y", labels), ("p", given)]
-        columns += [(f"variable {variable.name!r}", variable) for variable in variables]
-        columns += [("sample_weight", weight), (argument_name("groups"), unit)]
-        lengths = {name: len(column) for name, column in columns if column is not None}
+        lengths = {"y": len(labels), "p": len(given)}
+        lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
+        lengths |= {} if weight is None else {"sample_weight": len(weight)}
+        lengths |= {} if unit is None else {unit.name: len(unit)}
         if part is not None and not any(lengths.values()):
             return cls.empty(part, 0)
         check_lengths(lengths, by_name=table is not None)

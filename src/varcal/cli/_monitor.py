@@ -126,10 +126,9 @@ def update(ctx: click.Context, /, **given: Any) -> None:
             if given["output"]:  # if it fails, the state is not written and the batch not counted
                 found.report(given["output"])
     except InputError as error:
-        for option in ("--drop-unlabelled", "--classes"):
-            if option in error.hint:
-                hint = f"{error.hint}; {option} is an option of varcal monitor init"
-                raise InputError(error.message, hint) from None
+        for setting in {"unlabelled", "classes"} & set(error.settings):
+            more = f"; {{{setting}}} is an option of varcal monitor init"
+            raise error.reworded(more=more) from None
         raise
     _tell(ctx, found, as_json=given["as_json"], prefix=f"{id}: ")
 
