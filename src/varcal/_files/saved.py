@@ -168,14 +168,24 @@ def parsed(data: bytes) -> dict[str, Any]:
 
 def _check_budget(data: bytes) -> None:
     """Refuse a text that is nested too deep or has too many values, before it is parsed."""
+    depth, count = nesting(data)
+    if count > MOST_VALUES:
+        raise BrokenError(f"it has more than {MOST_VALUES:,} values")
+    if depth > MOST_DEPTH:
+        raise BrokenError(f"it is nested deeper than {MOST_DEPTH} levels")
+
+
+def nesting(data: bytes) -> tuple[int, int]:
+    """Return how deep JSON is nested, and about how many values it has, without parsing it.
+
+    >>> nesting(b'{"a": [1, [2]], "b": "[["}')
+    (3, 5)
+    """
     marks = np.frombuffer(_STRING.sub(b"", data), dtype=np.uint8)
     opens = (marks == ord("[")) | (marks == ord("{"))
     closes = (marks == ord("]")) | (marks == ord("}"))
-    if int(opens.sum() + (marks == ord(",")).sum()) > MOST_VALUES:
-        raise BrokenError(f"it has more than {MOST_VALUES:,} values")
     depth = np.cumsum(opens.astype(np.int8) - closes.astype(np.int8), dtype=np.int64)
-    if depth.size and depth.max() > MOST_DEPTH:
-        raise BrokenError(f"it is nested deeper than {MOST_DEPTH} levels")
+    return int(depth.max(initial=0)), int(opens.sum() + (marks == ord(",")).sum())
 
 
 def _no_constant(name: str) -> float:
