@@ -190,16 +190,14 @@ def refuse_rows(
     argument, problem, hint, settings
         As in `InputError.at_row`.
     """
-    rows = bad if bad.ndim == 1 else bad.any(axis=1)
-    if not rows.any():
+    if not bad.any():
         return
-    row = int(rows.argmax())
-    column = None if bad.ndim == 1 else int(bad[row].argmax())
-    value = None if values is None else values[row] if column is None else values[row, column]
+    row, *place = map(int, np.unravel_index(bad.argmax(), bad.shape))
+    value = None if values is None else values[(row, *place)]
     value = value.item() if isinstance(value, np.generic) else value
-    count = int(rows.sum())
+    n, column = int(bad.any(axis=tuple(range(1, bad.ndim))).sum()), next(iter(place), None)
     raise InputError.at_row(
-        argument, problem, value, row, count, hint, column=column, settings=settings
+        argument, problem, value, row, n, hint, column=column, settings=settings
     )
 
 
@@ -487,9 +485,9 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
     if only(dt.timedelta, np.timedelta64):
         gaps = [np.timedelta64("NaT") if is_missing(value) else value for value in values]
         return _from_array(np.array(gaps, dtype="timedelta64[us]"), name, called)
-    shown = ", ".join(sorted(t.__name__ for t in types))
+    held = ", ".join(sorted(t.__name__ for t in types))
     hint = "convert it to one type: numbers, booleans, strings, categories or dates"
-    raise _refused(called, f"is an object array that holds {shown}", hint)
+    raise _refused(called, f"is an object array that holds {held}", hint)
 
 
 def _zone(value: Any) -> str:

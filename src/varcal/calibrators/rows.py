@@ -15,7 +15,7 @@ from varcal._input.dates import formats_of, with_dates
 from varcal._input.frames import Table, check_indexes, is_frame
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
-from varcal._input.variables import Variable, as_series
+from varcal._input.variables import Variable, as_series, refuse_rows
 from varcal._options import EPS, check_flag
 from varcal.exceptions import InputError, VarcalError, VarcalWarning, arguments_named
 
@@ -303,7 +303,7 @@ def instants_of(time: object, X: object, n: int) -> Floats:
             "time",
         )
     hint = "every row needs a time: fill it in, or leave such rows out"
-    _refuse_times(column.missing(), "is missing", lambda row: None, hint)
+    refuse_rows(column.missing(), None, "time", "is missing", hint)
     if column.kind == "levels":
         texts = [str(level) for level in column.levels]
         if len(formats_of(texts)) > 1:
@@ -315,18 +315,12 @@ def instants_of(time: object, X: object, n: int) -> Floats:
         odd = next((text for text in texts if not formats_of([text])), texts[0])
         hint = "give dates such as 2024-03-31, or numbers that rise with time"
         is_odd = column.values == texts.index(odd)
-        _refuse_times(is_odd, "is neither a date nor a number", lambda row: odd, hint)
+        held = np.full(n, odd, dtype=object)
+        refuse_rows(is_odd, held, "time", "is neither a date nor a number", hint)
     values = np.asarray(column.values, dtype=np.float64)
     hint = "give dates or finite numbers"
-    _refuse_times(~np.isfinite(values), "is infinite", lambda row: float(values[row]), hint)
+    refuse_rows(~np.isfinite(values), values, "time", "is infinite", hint)
     return values
-
-
-def _refuse_times(wrong: Bools, problem: str, value: Any, hint: str) -> None:
-    """Refuse rows without a usable time."""
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InputError.at_row("time", problem, value(row), row, int(wrong.sum()), hint)
 
 
 def _named(name: str, X: object, argument: str) -> object:
