@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import (
     LARGEST_EXACT,
     Variable,
@@ -47,32 +47,18 @@ class Part:
     calendar: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(Variable):
     """The outcome column before it is matched with the columns of p."""
 
-    column: Variable
-
     @classmethod
-    def of(cls, y: object) -> Labels:
+    def of(cls, column: object, name: str = "y", argument: str = "y") -> Labels:
         """Read a column of labels: integers, booleans, strings or categories."""
-        column = Variable.of(y, "y", "y")
-        if column.kind in ("datetime", "duration"):
-            held = "durations" if column.kind == "duration" else "dates"
+        read = Variable.of(column, name, argument)
+        if read.kind in ("datetime", "duration"):
+            held = "durations" if read.kind == "duration" else "dates"
             hint = "labels are integers, booleans, strings or categories"
             raise InputError(f"y holds {held}", hint, "y")
-        return cls(column)
-
-    def __len__(self) -> int:
-        return len(self.column)
-
-    def take(self, rows: AnyArray) -> Labels:
-        """Return the labels of some rows."""
-        return Labels(self.column.take(rows))
-
-    def missing(self) -> Bools:
-        """Return which rows have no label."""
-        return self.column.missing()
+        return cls(name, read.kind, read.values, read.levels)
 
     def check_missing(self, unlabelled: str, part: Part | None) -> None:
         """Refuse rows without a label unless they are to be dropped, and some row has one."""
@@ -85,8 +71,8 @@ class Labels:
 
     def check_numbers(self, p: Floats, swapped: str = "") -> None:
         """Refuse numbers that are not labels; the hint says if y and p look swapped."""
-        values = self.column.values
-        if self.column.kind == "levels" or values.dtype.kind != "f":
+        values = self.values
+        if self.kind == "levels" or values.dtype.kind != "f":
             return
         values = values.astype(np.float64)  # in half precision the limit would be infinite
         inexact = ~(np.abs(values) <= LARGEST_EXACT)
@@ -128,13 +114,13 @@ class Labels:
 
     def distinct(self) -> tuple[Hashable, ...]:
         """Return the labels of a batch, while those of other batches are not known."""
-        levels = self.column.levels
+        levels = self.levels
         return levels if levels == (False, True) else self._numbered()[1]
 
     def _zero_one(self) -> tuple[AnyArray, tuple[Hashable, ...]] | None:
         """Encode labels that are all 0/1 or booleans; return None if some are not."""
-        values, levels = self.column.values, self.column.levels
-        if self.column.kind == "numeric":
+        values, levels = self.values, self.levels
+        if self.kind == "numeric":
             low, high = extremes(values)
             return (_integers(values), (0, 1)) if low >= 0 and high <= 1 else None
         if not levels or any(level not in (0, 1) for level in levels):
@@ -145,10 +131,10 @@ class Labels:
 
     def _numbered(self) -> tuple[Ints, tuple[Hashable, ...]]:
         """Number the labels that occur, in sorted order."""
-        if self.column.kind == "levels":
-            codes, labels = sort_levels(*present_levels(self.column.values, self.column.levels))
+        if self.kind == "levels":
+            codes, labels = sort_levels(*present_levels(self.values, self.levels))
             return codes, tuple(labels)
-        values = _integers(self.column.values)
+        values = _integers(self.values)
         low, high = (int(end) for end in extremes(values))
         if high - low <= 1:  # two numbers need no sorting
             return (values - values.min()).astype(np.intp), tuple(range(low, high + 1))

@@ -24,7 +24,7 @@ from varcal._input.frames import (
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part, position_of
 from varcal._input.variables import Variable, extremes, read_columns, refuse_rows
-from varcal._options import checked, of_type, or_none
+from varcal._options import checked
 from varcal.exceptions import InputError, argument_name
 
 #: Stands for "every column of data that has no other role".
@@ -108,7 +108,7 @@ class Predictions:
         )
 
     @classmethod
-    @checked(part=or_none(of_type(Part, "facts about all rows")))
+    @checked()
     def of(
         cls,
         y: object,
@@ -197,7 +197,7 @@ class Predictions:
         check_lengths(lengths, by_name=table is not None)
         library = (table.backend if table is not None else None) or v_library or p_library
         rows = cls(
-            labels.column.values,
+            labels.values,
             given.astype(np.float64, copy=False),
             () if part is None else part.classes,
             variables,

@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import narwhals as nw
 import numpy as np
@@ -72,7 +72,7 @@ class Variable:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: AnyArray) -> Variable:
+    def take(self, rows: AnyArray) -> Self:
         """Return the variable on the given rows (positions or a mask)."""
         text = None if self.text is None else self.text.take(rows)
         return replace(self, values=self.values[rows], text=text)
