@@ -276,11 +276,9 @@ def reading(source: Source) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         problem = f"{source.format}: {reason}"
-        raise InputError(
-            f"cannot read {source.shown} as {problem}",
-            next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem)),
-            settings=SETTINGS,
-        ) from None
+        hint = next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem))
+        problem = f"cannot read {source.shown} as {problem}"
+        raise InputError(problem, hint, settings=SETTINGS) from None
 
 
 def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[str]:

@@ -351,8 +351,6 @@ def checked_lines(block: bytes, first_line: int, shown: str) -> list[int]:
         else:
             continue
         excerpt = shortened(line[:200].decode("utf-8", "replace"), 40)
-        raise InputError(
-            f"line {number:,} of {shown} {fault}: {excerpt!r}",
-            'JSON lines have one object per line, such as {"y": 1, "p": 0.83}',
-        )
+        hint = 'JSON lines have one object per line, such as {"y": 1, "p": 0.83}'
+        raise InputError(f"line {number:,} of {shown} {fault}: {excerpt!r}", hint)
     return numbers

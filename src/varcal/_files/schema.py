@@ -125,10 +125,8 @@ def plain(value: Any, special: Special | None = None) -> Any:
         return {kind: value.isoformat()}
     if value is None or isinstance(value, bool | int | float | str):
         return value
-    raise InputError(
-        f"a {type(value).__name__} cannot be saved: {value!r}",
-        "labels, categories and parameters must be numbers, strings, booleans or dates",
-    )
+    hint = "labels, categories and parameters must be numbers, strings, booleans or dates"
+    raise InputError(f"a {type(value).__name__} cannot be saved: {value!r}", hint)
 
 
 def built(data: Any, hint: Any, special: Special | None = None, where: str = "it") -> Any:

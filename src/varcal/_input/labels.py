@@ -103,13 +103,9 @@ class Labels(Variable):
             return self._by_given(codes, found, _checked_classes(n_classes, given))
         if len(found) != n_classes:
             shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")
-            raise InputError(
-                f"y holds {len(found)} distinct labels ({shown}), but there are probabilities for "
-                f"{n_classes} classes",
-                "list every label in the order of the probability columns with {classes}",
-                "y",
-                {"classes": ...},
-            )
+            problem = f"y holds {len(found)} distinct labels ({shown}), but there are probabilities"
+            hint = "list every label in the order of the probability columns with {classes}"
+            raise InputError(f"{problem} for {n_classes} classes", hint, "y", {"classes": ...})
         return codes, found
 
     def distinct(self) -> tuple[Hashable, ...]:
