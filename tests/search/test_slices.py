@@ -268,7 +268,7 @@ MARCH = {"variable": "v", "kind": "datetime", "low": 1709251200.0, "high": 17119
         (number(), "v is known"),
         (level("f", "x"), "v in {f, x}"),
         (level("f", negated=True), "v ≠ f"),
-        (MARCH, "2024-03 < v ≤ 2024-04"),
+        (MARCH, "2024-03-01 < v ≤ 2024-04-01"),
     ],
 )
 def test_rules_in_words(condition, text):

@@ -16,7 +16,7 @@ from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._audit.audit import label_of
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target, read, saved
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.debiased import LawErrors, Measured
 from varcal._inference.gap_law import GapLaw, law_of_sides
 from varcal._inference.multiplicity import holm, p_of_interval

@@ -22,7 +22,7 @@ from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.judge import cell_sums
 from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target, read, saved
 from varcal._audit.verdict import state_of
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.debiased import LEAST_PART, LawErrors, debiased, lower_limit, upper_limit
 from varcal._inference.gap_law import GapLaw, law_of_sides, plug_in_mean
 from varcal._inference.multiplicity import two_sided_quantile

@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from varcal._audit.verdict import FEW_EVENTS, LIMIT, RARE
-from varcal._files.conform import hints_of
+from varcal._files.schema import hints_of
 from varcal._inference.debiased import Measured
 from varcal._measures.bin_table import BinTable
 from varcal._text import (

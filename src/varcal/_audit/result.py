@@ -13,8 +13,8 @@ from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
 from varcal._audit.record import AuditRow, Place, Target, read, saved
 from varcal._audit.verdict import verdict_of
-from varcal._files.conform import hints_of, restored
-from varcal._files.document import Kind
+from varcal._files.saved import Kind
+from varcal._files.schema import hints_of, restored
 from varcal._inference.debiased import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve

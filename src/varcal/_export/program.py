@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._input.probabilities import SUM_TOLERANCE
+from varcal._input.predictions import SUM_TOLERANCE
 from varcal._input.variables import Variable
 from varcal.calibrators import Calibrator
 from varcal.calibrators.rows import CalibrationRows

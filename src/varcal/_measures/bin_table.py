@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._input.frames import frame_of
 from varcal._options import checked
 from varcal._sums.bins import JointBins, NumericBins

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._edge_texts import range_text, show_duration, show_instant
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.bands import Bands
 from varcal._input.frames import frame_of
 from varcal._input.variables import FARTHEST, LARGEST_EXACT, Kind
@@ -167,12 +167,14 @@ def _range_label(low: float, high: float, kind: str, labels: tuple[str, ...], zo
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
-def value_label(value: float, kind: str, labels: tuple[str, ...], zone: str = "") -> str:
-    """Return a value of a variable as text."""
+def value_label(
+    value: float, kind: str, labels: tuple[str, ...], zone: str = "", apart: float = 0.0
+) -> str:
+    """Return a value of a variable as text; `apart` is the distance of neighbouring instants."""
     if kind == "levels":
         return labels[int(value)]
     if kind == "datetime":
-        return show_instant(value, zone)
+        return show_instant(value, zone, apart)
     if kind == "duration":
         return show_duration(float(f"{value:.4g}"))
     return short_number(value)
@@ -397,17 +399,21 @@ class Curve:
     zone: str = ""
     breaks: tuple[float, ...] = ()
 
+    def _label(self, value: float) -> str:
+        apart = float(self.x[-1] - self.x[0]) / len(self.x) if len(self.x) else 0.0
+        return value_label(value, self.kind, self.labels, self.zone, apart)
+
     @property
     def worst_label(self) -> str:
         """v* as text."""
-        return value_label(self.worst, self.kind, self.labels, self.zone)
+        return self._label(self.worst)
 
     @property
     def search_note(self) -> str:
         """Which rows v* was not searched for in, as a sentence; "" if it was in all of them."""
         if not self.unsearched > 0:
             return ""
-        low, high = (value_label(end, self.kind, self.labels, self.zone) for end in self.searched)
+        low, high = map(self._label, self.searched)
         return (
             f"v* was searched for from {low} to {high}; "
             f"{percent(self.unsearched)} of the rows lie outside."
@@ -416,8 +422,8 @@ class Curve:
     @property
     def break_note(self) -> str:
         """Where the gap jumps, as a sentence; "" if no jump is certain."""
-        at = [value_label(value, self.kind, self.labels, self.zone) for value in self.breaks]
-        return "The gap jumps at " + " and ".join(at) + "." if at else ""
+        at = map(self._label, self.breaks)
+        return "The gap jumps at " + " and ".join(at) + "." if self.breaks else ""
 
     @property
     def direction(self) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Floats
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.gap_law import gap_ends, gap_law
 from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of

@@ -14,9 +14,8 @@ from typing import Any
 import numpy as np
 
 from varcal._files.atomic import cannot_write, target_of
-from varcal._files.conform import conform
-from varcal._files.document import BrokenError, Kind, file_bytes, load_kind
-from varcal._files.fields import array_entry, array_of
+from varcal._files.saved import Kind, file_bytes, load_kind
+from varcal._files.schema import BrokenError, array_entry, array_of, conform
 from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
 from varcal._sums.collected import Collected

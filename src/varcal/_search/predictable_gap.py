@@ -10,7 +10,7 @@ import numpy as np
 from scipy.special import ndtr, stdtr
 
 from varcal._arrays import Floats, Ints
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.multiplicity import cauchy, student_quantile
 from varcal._input.events import CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read

@@ -12,8 +12,8 @@ import numpy as np
 from varcal._arrays import Bools
 from varcal._edge_texts import edge_texts, zone_text
 from varcal._export.dialects import DIALECTS, Dialect
-from varcal._files.conform import restored
-from varcal._files.document import Kind as SavedKind
+from varcal._files.saved import Kind as SavedKind
+from varcal._files.schema import restored
 from varcal._input.dates import as_dates, with_dates
 from varcal._input.events import CORRECT
 from varcal._input.frames import columns_by_name, frame_of

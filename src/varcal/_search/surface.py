@@ -10,7 +10,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import edge_texts
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.frames import Table, column_of, frame_of, is_frame
@@ -585,7 +585,7 @@ def surface_of(
     for key in keys:
         claim = claim_of(predictions, key)
         stats = bin_rows(
-            joint, variables, claim.scores, claim.hits, predictions.weight, bucket, n_buckets
+            joint, variables, claim.score, claim.hit, predictions.weight, bucket, n_buckets
         )
         shape = parts[0].size, parts[1].size
         n = stats.n.reshape(shape)

@@ -21,7 +21,7 @@ from varcal._sums.profile import Profile, SidedProfile, correct_of
 from varcal._sums.stats import BinnedStats
 from varcal._sums.survey import SCORE
 from varcal._text import count, short
-from varcal.exceptions import InputError
+from varcal.exceptions import InputError, argument_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -238,16 +238,17 @@ class CollectedEvidence(Evidence):
     def about(self, v: object) -> CollectedEvidence:
         """Return the statistics of some variables, or of the score alone (None)."""
         names = [] if v is None else [v] if isinstance(v, str) else v
+        argument = argument_name("v")
         if not isinstance(names, list | tuple) or not all(isinstance(x, str) for x in names):
             raise InputError(
-                f"v is a {type(v).__name__}",
+                f"{argument} is a {type(v).__name__}",
                 "give the name of a variable that was collected",
-                argument="v",
+                argument,
             )
         known = {variable.name: variable for variable in self.along}
         for name in names:
             if name not in known:
-                raise InputError.no_column(name, known, "v")
+                raise InputError.no_column(name, known, argument)
         plan = replace(self.plan, along=tuple(known[x] for x in names))
         return CollectedEvidence(Collected(plan, self.sums, self.engine, self.backend))
 

@@ -14,9 +14,8 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._files.atomic import whole_file
-from varcal._files.conform import conform
-from varcal._files.document import BrokenError, Kind, parsed
-from varcal._files.fields import built, plain
+from varcal._files.saved import Kind, parsed
+from varcal._files.schema import BrokenError, built, conform, plain
 from varcal._input.dates import part_name
 from varcal._input.events import CORRECT
 from varcal._input.groups import N_BUCKETS
@@ -151,8 +150,7 @@ def plan_to_dict(plan: BinPlan) -> dict[str, Any]:
 
 def plan_from_dict(data: dict[str, Any]) -> BinPlan:
     """Return the bins that `plan_to_dict` described, if they are sound and fit into memory."""
-    plan: BinPlan = built(data, BinPlan)
-    conform(plan, BinPlan, "bins")
+    plan: BinPlan = built(data, BinPlan, where="bins")
     _check_plan(plan)
     n_buckets = len(plan.units) or N_BUCKETS if plan.roles.groups else 1
     cells = sum(n_buckets * (1 + one.sided) * one.fine.size for one in plan.wanted)

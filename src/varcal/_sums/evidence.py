@@ -127,7 +127,7 @@ class InMemory(Evidence):
             variables = (self._variable(key, None),)
             bins = choose_bins(variables, **self.options)
         weight, moments = self.predictions.weight, self.question.moments
-        return bin_rows(bins, variables, claim.scores, claim.hits, weight, moments=moments)
+        return bin_rows(bins, variables, claim.score, claim.hit, weight, moments=moments)
 
     @cached_property
     def _joint_bins(self) -> Bins | None:

@@ -8,8 +8,7 @@ from typing import Any
 
 from varcal._input.dates import with_calendar
 from varcal._input.frames import check_indexes
-from varcal._input.predictions import ALL, Predictions
-from varcal._input.probabilities import no_weight
+from varcal._input.predictions import ALL, Predictions, no_weight
 from varcal._options import check_choice
 from varcal._sums.choose_bins import QUANTILE, Default
 from varcal._sums.collected import Collected, CollectedEvidence

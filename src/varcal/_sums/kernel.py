@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from varcal._arrays import Bools, Floats, Ints
-from varcal._input.events import SlicedColumn
+from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.variables import Variable
 from varcal._sums.bins import Bins, NumericBins, joint_index
 from varcal._sums.stats import FIELDS, BinnedStats
@@ -21,8 +20,8 @@ _CHUNK = 65_536
 def bin_rows(
     bins: Bins,
     variables: Sequence[Variable],
-    score: SlicedColumn,
-    hit: SlicedColumn,
+    score: AnyArray,
+    hit: AnyArray,
     weight: NDArray[np.float64] | None = None,
     bucket: NDArray[np.intp] | None = None,
     n_buckets: int = 1,
@@ -197,8 +196,8 @@ class BetTable:
 
 def sum_bets(
     tables: Sequence[BetTable],
-    score: SlicedColumn,
-    hit: SlicedColumn,
+    score: AnyArray,
+    hit: AnyArray,
     size: Floats | None,
     limit: float,
 ) -> list[Floats]:

@@ -313,7 +313,7 @@ class BinPlan:
                 for one in (self.wanted[k] for k in several)
             ]
             claim, limit = claims[first.key], float(first.limit or 0.0)
-            found = sum_bets(bets, claim.scores, claim.hits, size, limit)
+            found = sum_bets(bets, claim.score, claim.hit, size, limit)
             for k, table in zip(several, found, strict=True):
                 tables[k][...] += table
 

@@ -14,7 +14,7 @@ from varcal._input.labels import Part
 from varcal._input.predictions import ALL, Predictions
 from varcal._options import check_choice
 from varcal._sums.sources import LazyRows, T, batch_columns
-from varcal.exceptions import InputError, rows_numbered_from
+from varcal.exceptions import InputError, argument_name, rows_numbered_from
 
 #: The seed of samples. It is not a small number: data simulated with the same seed would not be
 #: independent of the sample.
@@ -99,6 +99,7 @@ class Roles:
 def _names(argument: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that an argument names."""
     several = argument in ("p", "v")
+    argument = argument_name(argument)
     names: Any = () if value is None else (value,) if isinstance(value, str) else value
     is_names = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     if not is_names or (isinstance(value, list | tuple) and not several):

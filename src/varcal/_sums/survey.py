@@ -24,8 +24,7 @@ from varcal._input.events import CORRECT, claim_of
 from varcal._input.groups import N_BUCKETS, check_two_groups, distinct_groups
 from varcal._input.labels import Labels, Part, position_of
 from varcal._input.left_out import ColumnFacts, reason_to_leave_out
-from varcal._input.predictions import Predictions
-from varcal._input.probabilities import in_class_order, no_weight, weight_exponent
+from varcal._input.predictions import Predictions, in_class_order, no_weight, weight_exponent
 from varcal._input.variables import Variable, sort_levels
 from varcal._sums.choose_bins import (
     SAMPLE,

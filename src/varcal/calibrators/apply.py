@@ -14,7 +14,6 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
-from varcal._files.document import load_kind
 from varcal._files.formats import (
     DELIMITERS,
     Source,
@@ -23,6 +22,7 @@ from varcal._files.formats import (
     sources_of,
     warn_how_read,
 )
+from varcal._files.saved import load_kind
 from varcal._options import (
     check_arguments,
     check_names,

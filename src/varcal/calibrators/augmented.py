@@ -272,7 +272,7 @@ def _check_powers(name: str, far: float, degree: int) -> None:
             f"variable {name!r} holds values up to {far:g}: those beyond {most:.2g} overflow in a "
             f"polynomial of degree {degree}",
             "divide the column by a constant, or use standardize=True",
-            argument="v",
+            argument="X",
         )
 
 

@@ -253,7 +253,7 @@ def export(ctx: click.Context, /, **given: Any) -> None:
                 f"--{name} is for queries, and changes nothing with --to {target}",
                 f"leave out --{name}, or use --to sql",
             )
-    from varcal._files.document import load_kind  # noqa: PLC0415  slow, and not needed to refuse
+    from varcal._files.saved import load_kind  # noqa: PLC0415  slow, and not needed to refuse
 
     calibrator = load_kind(given["calibrator"], "calibrator")
     if target == "sql":

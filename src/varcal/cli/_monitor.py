@@ -126,10 +126,9 @@ def update(ctx: click.Context, /, **given: Any) -> None:
             if given["output"]:  # if it fails, the state is not written and the batch not counted
                 found.report(given["output"])
     except InputError as error:
-        for option in ("--drop-unlabelled", "--classes"):
-            if option in error.hint:
-                hint = f"{error.hint}; {option} is an option of varcal monitor init"
-                raise InputError(error.message, hint) from None
+        for setting in {"unlabelled", "classes"} & set(error.settings):
+            more = f"; {{{setting}}} is an option of varcal monitor init"
+            raise error.reworded(more=more) from None
         raise
     _tell(ctx, found, as_json=given["as_json"], prefix=f"{id}: ")
 
@@ -150,7 +149,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
       varcal monitor report state.json -o monitor.html
     """
     _check_report(output, state)
-    from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
+    from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
     found = load_kind(state, "monitor")
     if output:
@@ -205,7 +204,7 @@ def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: Exit
     # The name of a format says that these are rows.
     sums = [path for path in paths if given["format"] is None and _holds_sums(path)]
     if sums:
-        from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
+        from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
         rows = [path for path in paths if path not in sums]
         if rows:

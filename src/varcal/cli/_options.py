@@ -411,4 +411,5 @@ def naming_columns(given: Mapping[str, Any], prob: Sequence[str] | None = None) 
         options = {"sample_weight": "weight", "groups": "group", "time": "time", "blocks": "blocks"}
         for argument, option in options.items():
             names[argument] = f"--{option} {given.get(option)!r}"
-        raise InputError(*error.spelled(names, option_text)) from None
+        message, hint = error.spelled(names, option_text)
+        raise InputError(message, hint, settings=error.settings) from None
