@@ -254,7 +254,7 @@ def surface(rows, first, second):
 @pytest.mark.parametrize("kind", PAIRS)
 def test_every_kind_is_drawn(rows, kind):
     found = surface(rows, *PAIRS[kind])
-    view, ax = SurfaceView.of(found), found.plot()
+    view, ax = SurfaceView(found), found.plot()
     sure = view.sure != 0
     np.testing.assert_allclose(view.strength[sure], view.gap[sure] / view.most)
     assert view.kind == kind and ax.get_title(loc="left").startswith("Gap over")

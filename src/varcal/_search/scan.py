@@ -22,6 +22,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._search.cells import Grid
+from varcal._search.slices_result import Condition
 
 #: Rectangles of each column that are extended to a third variable, and rules of depths 2 and 3 that
 #: are refined. Twice as many of either find no more on the planted slices of the benchmark.
@@ -117,6 +118,11 @@ class Space:
         for axis, (low, high) in zip(rule.axes, rule.ends, strict=True):
             found &= (self.grid.fine[axis] >= low) & (self.grid.fine[axis] < high)
         return found
+
+    def conditions(self, rule: Rule) -> tuple[Condition, ...]:
+        """Return the conditions of a rule, in the order of the variables."""
+        pairs = sorted(zip(rule.axes, rule.ends, strict=True))
+        return tuple(self.grid.axes[axis].condition(*ends) for axis, ends in pairs)
 
     def measured(self, rule: Rule, e: Singles) -> Rule:
         """Return a rule with its t and its size for one column of residuals."""
