@@ -329,7 +329,7 @@ class JudgedSearch:
 
     spaces: Mapping[int, Space]
     log_n: Mapping[int, Floats]
-    rules: Mapping[int, tuple[Rule, ...]]
+    rules: Mapping[int, Sequence[Rule]]
     clearest: Floats
     alpha: float
 
@@ -369,12 +369,12 @@ def judge(
 ) -> JudgedSearch:
     """Search the data and simulated outcomes in the same way."""
     spaces = {key: Space(grid, outcomes.weights(key), depths) for key, grid in grids.items()}
-    rules: dict[int, tuple[Rule, ...]] = {}
+    rules: dict[int, Sequence[Rule]] = {}
     tops: dict[int, list[Floats]] = {key: [] for key in grids}
     for key, part in product(grids, _batches(len(outcomes.weight), 1 + draws)):
-        found = search(spaces[key], outcomes.columns(key, part), kept=int(part.start == 0))
-        tops[key].append(found.top)
-        rules.setdefault(key, found.rules[0] if found.rules else ())
+        top, best = search(spaces[key], outcomes.columns(key, part), kept=int(part.start == 0))
+        tops[key].append(top)
+        rules.setdefault(key, best[0] if best else [])
     together = {key: np.concatenate(several, axis=2) for key, several in tops.items()}
     log_n = {key: _block_law(top) for key, top in together.items()}
     rates = [_log_p(log_n[key][..., None], top) for key, top in together.items()]
@@ -442,7 +442,7 @@ def choose(found: JudgedSearch, outcomes: Outcomes, *, most: int) -> list[Chosen
                 break
         outcomes = outcomes.shifted(key, inside)
         rules = {
-            k: search(replace(one, weights=outcomes.weights(k)), outcomes.observed(k)).rules[0]
+            k: search(replace(one, weights=outcomes.weights(k)), outcomes.observed(k))[1][0]
             for k, one in found.spaces.items()
         }
     return chosen
@@ -550,8 +550,8 @@ def _overstatements(one: Chosen, found: JudgedSearch, seed: int) -> Floats:
     for part in _batches(len(e), DRAWS):
         # Residuals about the scores, not about the truth.
         raw = truth.drawn(key, part) + shift.astype(np.float32)[:, None]
-        again = search(local, before.centred(key, raw), kept=raw.shape[1])
-        for c, rules in enumerate(again.rules):
+        _, again = search(local, before.centred(key, raw), kept=raw.shape[1])
+        for c, rules in enumerate(again):
             if rules:
                 rule = min(rules, key=lambda one: found.log_p(key, one))
                 inside = local.inside(rule)
