@@ -55,6 +55,21 @@ def test_a_change_is_found_where_and_when_it_happened(alarmed):
     assert re.match(said, str(status))
 
 
+def test_no_value_is_in_two_places():
+    rows = make_rows(2000) | {
+        "plain": np.arange(2000),
+        "often": np.where(np.arange(2000) % 3, np.arange(2000), 600),
+        "day": np.datetime64("2024-01-01") + np.arange(2000) // 10,
+    }
+    names = ["plain", "often", "day"]
+    frame = vc.Monitor(vc.make_bins("y", "p", names, data=rows, n_bins=3, monitor=0.02)).to_frame()
+    places = frame[frame["claim"] == "probability"].groupby("variable")["where"].agg(list)
+    assert places["plain"] == ["up to 666.333", "above 666.333 to 1332.67", "above 1332.67"]
+    assert "600" in places["often"] and "above 600" in places["often"][-1]
+    assert places["day"][0] == "up to " + places["day"][1].split(" ")[1]
+    assert places["day"][2] == "after " + places["day"][1].split(" ")[3]
+
+
 @pytest.mark.filterwarnings("ignore:the bins were chosen")
 @pytest.mark.parametrize(
     ("given", "bins_for", "method"),

@@ -284,6 +284,7 @@ def test_a_monitor_shows_its_evidence_and_rates(rows):
     figure, view = monitor.plot(), view_of(monitor)
     assert figure.get_suptitle().startswith(f"ALARM since {monitor.status.since}")
     evidence, rates = figure.axes[:2]
+    assert view.evidence.max() > 2000 and "cut off at 2000" in evidence.get_title(loc="left")
     np.testing.assert_array_equal(evidence.get_lines()[1].get_xdata(), view.x)
     solid = [line for line in rates.get_lines() if line.get_color() == "#0072B2"]
     np.testing.assert_array_equal(solid[-1].get_ydata(), view.after.observed)

@@ -39,6 +39,8 @@ LEAST_ROWS, LEAST_SHARE, LEAST_VARIANCE = 50.0, 0.005, 5.0
 PRIOR_LOG_N = np.array(
     [[7.5, 8.0, 8.5, 9.0, 9.5], [10.5, 12.0, 13.0, 14.0, 15.0], [12.0, 14.0, 16.5, 18.5, 20.5]]
 )
+#: What is subtracted from t², by depth and size.
+PENALTY = 2.0 * PRIOR_LOG_N
 #: Numbers that numpy works on at once.
 _MOST_NUMBERS = 1 << 22
 
@@ -164,11 +166,6 @@ def search(space: Space, E: Singles, *, kept: int = 1) -> tuple[Floats, list[lis
     return top, rules
 
 
-def _penalty(depth: int) -> Floats:
-    found: Floats = 2.0 * PRIOR_LOG_N[depth - 1]
-    return found
-
-
 def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[list[Rule]]) -> None:
     """Scan all ranges of fine cells of a variable."""
     cells, shape = space.grid.fine[j].astype(np.intp), (space.grid.axes[j].n_cells, 1)
@@ -178,7 +175,7 @@ def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[lis
         for sign in (0, 1):
             place = where[sign, c]
             size = int(block[place, 0])
-            t = np.sqrt(max(best[sign, c] + _penalty(1)[size], 0.0))
+            t = np.sqrt(max(best[sign, c] + PENALTY[0][size], 0.0))
             if t > 0:
                 ends = (int(low[place]), int(high[place]))
                 found.append(Rule((j,), (ends,), sign, float(t), size))
@@ -232,7 +229,7 @@ def _scanned(
     where = np.zeros((2, E.shape[1]), dtype=np.int64)
     if searched.any():
         kernel, _ = _kernels()
-        kernel(cells, shape, E, inverse, block, _penalty(depth), top, best, where)
+        kernel(cells, shape, E, inverse, block, PENALTY[depth - 1], top, best, where)
     return best, where, block
 
 
@@ -244,9 +241,7 @@ def _extended(
     found, largest = [], np.full(len(CLASSES), -np.inf)
     for n, (sign, conditions) in enumerate(rectangles):
         tried = np.setdiff1d(every, [m for m, _, _ in conditions])
-        u, *third, _ = _best_range(
-            space, "coarse", e, conditions, tried, sign, _penalty(3), largest
-        )
+        u, *third, _ = _best_range(space, "coarse", e, conditions, tried, sign, PENALTY[2], largest)
         if np.isfinite(u):
             found.append((-u, n, (sign, (*conditions, tuple(third)))))
     np.maximum(top, largest, out=top)
@@ -267,11 +262,11 @@ def _refined(
         for m, *ends in conditions:
             axis = space.grid.axes[m]
             places.append((m, *np.searchsorted(axis.middle, axis.coarse[ends])))
-        found.append(refine(space, e, (sign, tuple(places)), _penalty(len(places)), SWEEPS, top))
+        found.append(refine(space, e, (sign, tuple(places)), PENALTY[len(places) - 1], SWEEPS, top))
     rules = [one for one in found if one is not None]
     if every or not rules:
         return rules
-    return [max(rules, key=lambda one: one.t**2 - _penalty(one.depth)[one.size])]
+    return [max(rules, key=lambda one: one.t**2 - PENALTY[one.depth - 1][one.size])]
 
 
 def refine(
