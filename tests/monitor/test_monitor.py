@@ -64,8 +64,10 @@ def test_no_value_is_in_two_places():
     names = ["plain", "often", "day"]
     frame = vc.Monitor(vc.make_bins("y", "p", names, data=rows, n_bins=3, monitor=0.02)).to_frame()
     places = frame[frame["claim"] == "probability"].groupby("variable")["where"].agg(list)
-    assert places["plain"] == ["up to 666.333", "above 666.333 to 1332.67", "above 1332.67"]
-    assert "600" in places["often"] and "above 600" in places["often"][-1]
+    told = ["up to 666.333", "above 666.333 to 1332.67", "above 1332.67", "missing"]
+    assert places["plain"] == told
+    told = ["below 600", "600", "above 600 to 999.666", "above 999.666", "missing"]
+    assert places["often"] == told
     assert places["day"][0] == "up to " + places["day"][1].split(" ")[1]
     assert places["day"][2] == "after " + places["day"][1].split(" ")[3]
 
