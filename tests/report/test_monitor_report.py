@@ -37,7 +37,7 @@ def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
     summary = summarise_monitor(alarmed)
     where = alarmed.status.where
     assert (summary["badge"], summary["look"]) == ("Alarm", "bad")
-    assert str(summary["headline"]) == f"Too low where age 40 to 50, since {where.since}"
+    assert str(summary["headline"]) == f"Too low where age above 40 to 50, since {where.since}"
     predicted, observed = f"{100 * where.predicted:.1f}%", f"{100 * where.observed:.1f}%"
     assert f"the model says {predicted} and {observed} happens: off by " in str(summary["lede"])
     assert f"raised at {alarmed.status.raised}." in str(summary["lede"])
@@ -65,7 +65,7 @@ def test_all_formats(alarmed, calm, tmp_path):
     assert 'class="since"' not in (tmp_path / "calm.html").read_text()
     assert "<title>day 3: evidence " in page and "<title>day 39: predicted " in page
     assert re.search(r"<title>day 39: [\d.]+ points too low</title><rect [^>]*height=\"18\"", page)
-    assert "**Alarm: Too low where age 40 to 50" in (tmp_path / "alarm.md").read_text()
+    assert "**Alarm: Too low where age above 40 to 50" in (tmp_path / "alarm.md").read_text()
     data = json.loads((tmp_path / "alarm.json").read_text())
     assert data["view"]["status"]["alarm"] is True and data["badge"] == "Alarm"
     with pytest.raises(InputError, match="unknown extension for a report"):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -267,7 +268,7 @@ def _sources(plan: BinPlan, tables: _Tables, key: int, name: str) -> list[_Sourc
 
 
 def _texts(bins: Bins) -> list[tuple[str, str]]:
-    """Return each bin as text, and with the name of the variable, in the words of an audit."""
+    """Return each bin as text, and with the name of the variable; no two texts overlap."""
     name = bins.name
     if not isinstance(bins, NumericBins):
         return [(text, f"{name}: {text}") for text in bins.labels()]
@@ -275,15 +276,22 @@ def _texts(bins: Bins) -> list[tuple[str, str]]:
     shown = [number_text(edge) for edge in edges]
     if bins.datetime or bins.duration or len(set(shown)) < len(set(edges)):
         shown = edge_texts(edges, datetime=bins.datetime, duration=bins.duration, zone=bins.zone)
+    # A bin includes its lower edge only if its cut lies just below that value.
+    starts = [True, *(float(np.nextafter(cut, np.inf)) in bins.starts for cut in bins.cuts), False]
+    below, above, over = "below", "above", "{} and over"
+    if bins.datetime:
+        below, above, over = "before", "after", "from {}"
     last = len(edges) - 2
     texts = []
-    for k in range(len(edges) - 1):
-        low, high = shown[k], shown[k + 1]
-        text = low if edges[k] == edges[k + 1] else f"{low} to {high}"
-        if k == 0 < last:
-            text = f"up to {high}"
+    for k, (low, high) in enumerate(pairwise(shown)):
+        low = low if starts[k] else f"{above} {low}"
+        text = f"{low} to {below} {high}" if starts[k + 1] else f"{low} to {high}"
+        if edges[k] == edges[k + 1]:
+            text = shown[k]
+        elif k == 0 < last:
+            text = f"{below} {high}" if starts[1] else f"up to {high}"
         elif k == last > 0:
-            text = f"from {low}" if bins.datetime else f"{low} and over"
+            text = over.format(low) if starts[k] else low
         texts.append(text + zone_text(bins.zone))
     texts += ["missing"] * bins.missing
     return [(text, f"{name} {text}") for text in texts]

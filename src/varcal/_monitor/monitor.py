@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_nan
+from varcal._files.schema import plain
 from varcal._input.frames import frame_of
 from varcal._monitor.detectors import Cells, Detector, Running, gap_interval, log_evidence
 from varcal._monitor.history import Block, checked_id, view_of, with_block
@@ -163,10 +164,8 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        plain = asdict(self)
-        if self.where is not None:
-            plain["where"]["also"] = list(self.where.also)
-        return plain
+        found: dict[str, Any] = plain(self)
+        return found
 
     def __str__(self) -> str:
         if self.where is not None:

@@ -54,7 +54,7 @@ def combinations(found: Intersections) -> dict[str, Any]:
         "rows": [_row(one, found, named=named) for one in slices],
         "heads": ("Slice", "Is sure", "Is right") if sure else ("Slice", "Says", "Happens"),
         "surface": surface,
-        "view": None if surface is None else SurfaceView.of(surface),
+        "view": None if surface is None else SurfaceView(surface),
         "map": "" if surface is None else surface_map(surface),
         "notes": _notes(found),
     }
@@ -140,7 +140,7 @@ def _notes(found: Intersections) -> list[Sentence]:
 
 def surface_map(surface: Surface) -> Markup:
     """Draw the cells of a surface stretched over the plot, and texts in percent of it."""
-    view = SurfaceView.of(surface)
+    view = SurfaceView(surface)
     height, width = view.gap.shape
     plot = int(np.clip(ROW_HEIGHT * height, LEAST_HEIGHT, MOST_HEIGHT))
     strength = view.strength
