@@ -73,7 +73,7 @@ def test_any_split_in_any_order_gives_the_whole(places, seed, weighted, order):
     total = sum(vc.collect(day, bins) for day in days)
     whole = vc.collect(rows, bins)
     assert total.n_rows == 60
-    for a, b in zip(total.sums.tables, whole.sums.tables, strict=True):
+    for a, b in zip(total.tables, whole.tables, strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
 
 
@@ -120,7 +120,7 @@ def test_saved_and_loaded_statistics_are_the_same(rows, tmp_path, ending):
     day.save(path)
     again = vc.load(path)
     assert again.plan == bins and again.n_rows == len(rows)
-    for a, b in zip(day.sums.tables, again.sums.tables, strict=True):
+    for a, b in zip(day.tables, again.tables, strict=True):
         np.testing.assert_array_equal(a, b)
     assert vc.audit(again + day).n_rows == 2 * len(rows)
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
@@ -153,7 +153,7 @@ def test_batches_of_any_library_and_engine(rows, tmp_path):
         tmp_path / "rows.parquet",
     ):
         found = vc.collect(batch, bins)
-        for a, b in zip(found.sums.tables, whole.sums.tables, strict=True):
+        for a, b in zip(found.tables, whole.tables, strict=True):
             np.testing.assert_allclose(a, b, atol=1e-10)
     lazy = vc.make_bins("y", "p", ["v", "kind"], data=tmp_path / "rows.parquet")
     assert lazy == bins

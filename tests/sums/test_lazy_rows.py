@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import run
 from cases.lazy_tables import N, audits_in_memory, make_table, same_audits
-from varcal._sums import survey as _survey
+from varcal._sums import stream as _survey
 from varcal._sums.sources import DuckRows, PolarsRows, lazy_rows
 from varcal.exceptions import InputError, MissingDependencyError
 
@@ -257,7 +257,7 @@ def test_unusable_data_are_refused(tmp_path):
         vc.audit("y", "p", data=tmp_path / "two.parquet")
     with pytest.raises(InputError, match="v names a column twice"):
         vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
-    for wrap in (DuckRows.of_relation, PolarsRows.of):
+    for wrap in (DuckRows.of, PolarsRows.of):
         with pytest.raises(MissingDependencyError, match="needs a newer"):
             wrap(SimpleNamespace(columns=[]))
 

@@ -4,7 +4,7 @@ from hypothesis import strategies as st
 
 from varcal._input.variables import Variable
 from varcal._sums.choose_bins import choose_bins
-from varcal._sums.kernel import bin_rows
+from varcal._sums.stats import bin_rows
 from varcal._sums.stats import FIELDS
 
 
