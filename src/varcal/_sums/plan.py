@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from itertools import groupby
 from os import PathLike
 from typing import Any
 
@@ -14,7 +13,6 @@ import numpy as np
 from varcal._arrays import Floats, Ints
 from varcal._input.events import (
     CORRECT,
-    Claim,
     audit_keys,
     claim_keys,
     claim_of,
@@ -104,7 +102,8 @@ class Question:
 
     def with_exact_edges(self, rows: LazyRows, survey: Survey) -> Survey:
         """Pass over lazy rows once more if edges are to be exact."""
-        if self.options["edges"] != "exact":
+        edges = self.options["edges"]
+        if not isinstance(edges, str) or edges != "exact":
             return survey
         scores = self.keys(survey.classes) if self.score is not None or not survey.roles.v else []
         return survey.with_exact_edges(rows, scores, self.options, self.score or self.options)
@@ -243,6 +242,10 @@ class BinPlan:
         """The variables in words."""
         names = short(", ".join(variable.name for variable in self.along), 50)
         return f"{count(len(self.along), 'variable')} ({names})"
+
+    def of_claim(self, key: int) -> list[Wanted]:
+        """Return the tables of one claim."""
+        return [one for one in self.wanted if one.key == key]
 
     def empty(self) -> Collected:
         """Return the tables of no rows."""
@@ -395,33 +398,27 @@ class Collected:
         if not len(rows):
             return found
         plan = self.plan
-        unit_buckets = buckets(rows.unit, plan.units)
+        size = None
+        if rows.weight is not None and plan.weight_cap is not None:
+            size = rows.weight / plan.scaled_cap
         along = {variable.name: variable for variable in rows.variables}
-
-        def filling(k: int, claim: Claim, side: Any) -> Filling:
-            one = plan.wanted[k]
-            variables = [along[name] for name in one.names]
-            of_bucket = (None, 1) if one.limit is not None else unit_buckets
-            bucket, _ = sided_buckets(side if one.sided else None, *of_bucket)
-            stats = BinnedStats(one.fine, self.tables[k])
-            return stats, variables or [Variable(SCORE, "numeric", claim.score)], bucket
-
-        places = sorted(range(len(plan.wanted)), key=lambda k: plan.wanted[k].key)
-        for key, group in groupby(places, lambda k: plan.wanted[k].key):
-            several, claim = list(group), claim_of(rows, key)
-            sided = any(plan.wanted[k].sided for k in several)
-            side = predicted(rows, key) if sided else None
-            tables = {k: filling(k, claim, side) for k in several}
-            bets = [k for k in several if plan.wanted[k].limit is not None]
-            sums = [table for k, table in tables.items() if k not in bets]
-            if sums:
-                add_rows(sums, claim.score, claim.hit, rows.weight, moments=moments, run=run)
-            if bets:
-                size = None
-                if rows.weight is not None and plan.weight_cap is not None:
-                    size = rows.weight / plan.scaled_cap
-                limit = float(plan.wanted[bets[0]].limit or 0.0)
-                add_bets([tables[k] for k in bets], claim.score, claim.hit, size, limit)
+        unsided = buckets(rows.unit, plan.units)
+        for key in {one.key for one in plan.wanted}:
+            claim = claim_of(rows, key)
+            score = Variable(SCORE, "numeric", claim.score)
+            side = predicted(rows, key) if any(one.sided for one in plan.of_claim(key)) else None
+            bucket = {True: sided_buckets(side, *unsided)[0], False: unsided[0]}
+            tables: dict[float | None, list[Filling]] = {}
+            for one, table in zip(plan.wanted, self.tables, strict=True):
+                if one.key == key:
+                    variables = [along[name] for name in one.names] or [score]
+                    filling = BinnedStats(one.fine, table), variables, bucket[one.sided]
+                    tables.setdefault(one.limit, []).append(filling)
+            for limit, several in tables.items():
+                if limit is None:
+                    add_rows(several, claim.score, claim.hit, rows.weight, moments=moments, run=run)
+                else:
+                    add_bets(several, claim.score, claim.hit, size, limit)
         return found
 
     def cells(self) -> tuple[Ints, Floats]:

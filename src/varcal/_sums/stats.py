@@ -40,6 +40,9 @@ _PLAIN = ("n", "weight", "hit", "score")
 
 #: Rows summed at a time: their temporary arrays stay in the processor's cache.
 _CHUNK = 65_536
+#: From this many terms of rows on, a sparse product replaces one `numpy.bincount` per term: it
+#: takes 2.2 ns instead of 6.1 for six terms of a row, but scipy.sparse must be loaded.
+_FEW_TERMS = 4 * _CHUNK
 
 #: The variance of a bin is shrunk towards its value under calibration, which has the weight of
 #: this many rows: a bin with few rows would otherwise have a variance near 0 by chance.
@@ -210,8 +213,9 @@ def add_rows(
     for start in range(0, len(score), step):
         rows = slice(start, start + step)
         w = None if weight is None else weight[rows]
-        terms = _terms(score[rows], hit[rows], w, moments)
-        for _ in run(partial(_add_chunk, rows=rows, terms=terms, weight=w), tables):
+        names, terms = _terms(score[rows], hit[rows], w, moments)
+        work = partial(_add_chunk, rows=rows, names=names, terms=terms, weight=w)
+        for _ in run(work, tables):
             pass
     if not moments:
         unknown = [name not in _PLAIN for name in FIELDS]
@@ -221,62 +225,74 @@ def add_rows(
 
 def _terms(
     s: Floats, h: AnyArray, w: Floats | None, moments: bool
-) -> dict[tuple[str, ...], Floats | None]:
-    """Return what each row adds to which sums; without weights several sums are the same."""
+) -> tuple[list[tuple[str, ...]], Floats]:
+    """Return what each row adds, shape (terms, rows), and the sums that each term is added to.
+
+    Without weights several sums are the same.
+    """
     h = h.astype(np.float64)
-    values: dict[str, Any] = {"one": None, "h": h, "s": s}
+    values = {"one": np.ones(len(s)), "h": h, "s": s}
     if moments:
         u = s * (1.0 - s)
         values |= {"e²": (h - s) ** 2, "u": u, "u(1 − 6u)": u * (1.0 - 6.0 * u)}
-    powers: dict[int, Any] = {0: None}
-    if w is not None:
-        powers |= {1: w, 2: w * w, 4: (w * w) ** 2}
     names: dict[tuple[int, str], tuple[str, ...]] = {}
     for name in FIELDS if moments else _PLAIN:
         power, term = _SUMMED[name]
         if term in values:
             slot = (0 if w is None else power, term)
             names[slot] = (*names.get(slot, ()), name)
-    return {
-        fields: _product(powers[power], values[term]) for (power, term), fields in names.items()
-    }
-
-
-def _product(factor: Floats | None, value: Floats | None) -> Floats | None:
-    if factor is None or value is None:
-        return value if factor is None else factor
-    return factor * value
+    # A product reads all terms of a row at once.
+    order: Any = "C" if len(names) * len(s) < _FEW_TERMS else "F"
+    terms = np.empty((len(names), len(s)), order=order)
+    for k, (power, term) in enumerate(names):
+        terms[k] = values[term] if w is None or not power else w**power * values[term]
+    return list(names.values()), terms
 
 
 def _add_chunk(
     table: Filling,
     rows: slice,
-    terms: dict[tuple[str, ...], Floats | None],
+    names: Sequence[tuple[str, ...]],
+    terms: Floats,
     weight: Floats | None,
 ) -> None:
     """Add what some rows add to one table."""
     stats, variables, _ = table
     sums = stats.sums.reshape(len(FIELDS), -1)
     cell = _cells(table, rows)
-    for names, values in terms.items():
-        added = np.bincount(cell, values, sums.shape[1])
-        for name in names:
+    for several, added in zip(names, _summed(cell, terms, sums.shape[1]), strict=True):
+        for name in several:
             sums[FIELDS.index(name)] += added
-    if ("fourth",) in terms and isinstance(stats.bins, NumericBins):
+    if len(names) > len(_PLAIN) and isinstance(stats.bins, NumericBins):
         x = variables[0].values[rows].astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # values near 1e308, as in their sums
-            added = np.bincount(cell, _product(weight, x), sums.shape[1])
+            added = np.bincount(cell, x if weight is None else weight * x, sums.shape[1])
             if not np.isfinite(added).all():  # values that are not finite count as 0
                 x = np.where(np.isfinite(x), x, 0.0)
-                added = np.bincount(cell, _product(weight, x), sums.shape[1])
+                added = np.bincount(cell, x if weight is None else weight * x, sums.shape[1])
             sums[FIELDS.index("x")] += added
+
+
+def _summed(cell: Ints, terms: Floats, size: int) -> Floats:
+    """Return the sum of each term over the rows of each cell, to the bit the same either way."""
+    if terms.size < _FEW_TERMS:
+        return np.array([np.bincount(cell, term, size) for term in terms])
+    from scipy.sparse import csc_array  # noqa: PLC0415  slow to load
+
+    n = len(cell)
+    rows = np.arange(n + 1, dtype=np.int32)  # conversions of longer integers take most of the time
+    membership = csc_array((np.ones(n), cell.astype(np.int32), rows), shape=(size, n))
+    found: Floats = (membership @ terms.T).T
+    return found
 
 
 def _cells(table: Filling, rows: slice) -> Ints:
     """Return the cell of each row: its bin, and its bucket."""
     stats, variables, bucket = table
     cell = joint_index(stats.bins, variables, rows)
-    return cell if bucket is None else cell + stats.bins.size * bucket[rows]
+    if bucket is not None:
+        cell += stats.bins.size * bucket[rows]
+    return cell
 
 
 #: The stakes: the share of its evidence that each bet risks on a row. They span the gaps that
