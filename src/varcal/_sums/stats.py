@@ -40,8 +40,9 @@ _PLAIN = ("n", "weight", "hit", "score")
 
 #: Rows summed at a time: their temporary arrays stay in the processor's cache.
 _CHUNK = 65_536
-#: From this many terms of rows on, a sparse product replaces one `numpy.bincount` per term: it
-#: takes 2.2 ns instead of 6.1 for six terms of a row, but scipy.sparse must be loaded.
+#: From this many terms of rows on, a sparse product replaces one `numpy.bincount` per term if there
+#: are several tables: it takes 2.2 ns instead of 6.1 for six terms of a row, but scipy.sparse must
+#: be loaded, and the terms copied.
 _FEW_TERMS = 4 * _CHUNK
 
 #: The variance of a bin is shrunk towards its value under calibration, which has the weight of
@@ -146,6 +147,8 @@ class BinnedStats:
 
 #: A table to add rows to, the variables of its bins, and the bucket of each row, if there are any.
 Filling = tuple[BinnedStats, Sequence[Variable], AnyArray | None]
+#: What rows add: one array per term, or an array of shape (rows, terms).
+Terms = list[Floats | None] | Floats
 #: `map`, or that of a pool of threads.
 Run = Callable[[Any, Iterable[Any]], Iterable[Any]]
 
@@ -213,7 +216,11 @@ def add_rows(
     for start in range(0, len(score), step):
         rows = slice(start, start + step)
         w = None if weight is None else weight[rows]
-        names, terms = _terms(score[rows], hit[rows], w, moments)
+        names, columns = _terms(score[rows], hit[rows], w, moments)
+        terms: Terms = columns
+        n = min(step, len(score) - start)
+        if len(tables) > 1 and n * len(columns) >= _FEW_TERMS:
+            terms = np.stack([np.ones(n) if one is None else one for one in columns], axis=1)
         work = partial(_add_chunk, rows=rows, names=names, terms=terms, weight=w)
         for _ in run(work, tables):
             pass
@@ -225,13 +232,13 @@ def add_rows(
 
 def _terms(
     s: Floats, h: AnyArray, w: Floats | None, moments: bool
-) -> tuple[list[tuple[str, ...]], Floats]:
-    """Return what each row adds, shape (terms, rows), and the sums that each term is added to.
+) -> tuple[list[tuple[str, ...]], list[Floats | None]]:
+    """Return the sums that each term is added to, and the terms; None stands for ones.
 
     Without weights several sums are the same.
     """
     h = h.astype(np.float64)
-    values = {"one": np.ones(len(s)), "h": h, "s": s}
+    values: dict[str, Any] = {"one": None, "h": h, "s": s}
     if moments:
         u = s * (1.0 - s)
         values |= {"e²": (h - s) ** 2, "u": u, "u(1 − 6u)": u * (1.0 - 6.0 * u)}
@@ -241,19 +248,21 @@ def _terms(
         if term in values:
             slot = (0 if w is None else power, term)
             names[slot] = (*names.get(slot, ()), name)
-    # A product reads all terms of a row at once.
-    order: Any = "C" if len(names) * len(s) < _FEW_TERMS else "F"
-    terms = np.empty((len(names), len(s)), order=order)
-    for k, (power, term) in enumerate(names):
-        terms[k] = values[term] if w is None or not power else w**power * values[term]
-    return list(names.values()), terms
+    powers = {0: None} if w is None else {0: None, 1: w, 2: w * w, 4: (w * w) ** 2}
+    return list(names.values()), [_product(powers[power], values[term]) for power, term in names]
+
+
+def _product(factor: Floats | None, value: Floats | None) -> Floats | None:
+    if factor is None or value is None:
+        return value if factor is None else factor
+    return factor * value
 
 
 def _add_chunk(
     table: Filling,
     rows: slice,
     names: Sequence[tuple[str, ...]],
-    terms: Floats,
+    terms: Terms,
     weight: Floats | None,
 ) -> None:
     """Add what some rows add to one table."""
@@ -266,24 +275,23 @@ def _add_chunk(
     if len(names) > len(_PLAIN) and isinstance(stats.bins, NumericBins):
         x = variables[0].values[rows].astype(np.float64, copy=False)
         with np.errstate(over="ignore", invalid="ignore"):  # values near 1e308, as in their sums
-            added = np.bincount(cell, x if weight is None else weight * x, sums.shape[1])
+            added = np.bincount(cell, _product(weight, x), sums.shape[1])
             if not np.isfinite(added).all():  # values that are not finite count as 0
                 x = np.where(np.isfinite(x), x, 0.0)
-                added = np.bincount(cell, x if weight is None else weight * x, sums.shape[1])
+                added = np.bincount(cell, _product(weight, x), sums.shape[1])
             sums[FIELDS.index("x")] += added
 
 
-def _summed(cell: Ints, terms: Floats, size: int) -> Floats:
+def _summed(cell: Ints, terms: Terms, size: int) -> Iterable[AnyArray]:
     """Return the sum of each term over the rows of each cell, to the bit the same either way."""
-    if terms.size < _FEW_TERMS:
-        return np.array([np.bincount(cell, term, size) for term in terms])
+    if isinstance(terms, list):
+        return (np.bincount(cell, term, size) for term in terms)
     from scipy.sparse import csc_array  # noqa: PLC0415  slow to load
 
     n = len(cell)
     rows = np.arange(n + 1, dtype=np.int32)  # conversions of longer integers take most of the time
     membership = csc_array((np.ones(n), cell.astype(np.int32), rows), shape=(size, n))
-    found: Floats = (membership @ terms.T).T
-    return found
+    return (membership @ terms).T
 
 
 def _cells(table: Filling, rows: slice) -> Ints:
