@@ -33,7 +33,7 @@ from varcal._sums.plan import (
     sum_up,
 )
 from varcal._sums.sources import MemoryRows, lazy_rows
-from varcal._sums.stats import FIELDS
+from varcal._sums.stats import FIELDS, MOST_FIELDS
 from varcal._sums.stream import Roles, survey_of
 from varcal.exceptions import InputError
 
@@ -278,14 +278,14 @@ def plan_from_dict(data: dict[str, Any]) -> BinPlan:
     conform(plan, BinPlan, "bins")
     _check_plan(plan)
     cells = sum(plan.n_buckets * (1 + one.sided) * one.fine.size for one in plan.wanted)
-    if cells * len(FIELDS) > MOST_SUMS:
+    if cells * MOST_FIELDS > MOST_SUMS:
         raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
     return plan
 
 
 def _check_cells(place: AnyArray, sums: AnyArray, n_cells: int) -> None:
     """Raise ValueError unless these are distinct cells of tables with the sums of some rows."""
-    if place.dtype.kind != "i" or place.ndim != 1 or sums.shape != (len(place), len(FIELDS)):
+    if place.dtype.kind != "i" or place.ndim != 1 or sums.shape != (len(place), MOST_FIELDS):
         raise ValueError("cells and sums do not match")
     if not len(place) or place[0] or place[-1] >= n_cells or (np.diff(place) < 1).any():
         raise ValueError("a cell is duplicated or outside its table")

@@ -28,7 +28,16 @@ from varcal._sums.bins import Bins, JointBins, LevelBins
 from varcal._sums.choose_bins import RARE_LEVEL, BinOptions, check_cut_names
 from varcal._sums.sources import THREADS, LazyRows
 from varcal._sums.spark import SparkRows
-from varcal._sums.stats import BET_FIELDS, FIELDS, BinnedStats, Filling, Run, add_bets, add_rows
+from varcal._sums.stats import (
+    BET_FIELDS,
+    FIELDS,
+    MOST_FIELDS,
+    BinnedStats,
+    Filling,
+    Run,
+    add_bets,
+    add_rows,
+)
 from varcal._sums.stream import SCORE, Roles, Survey, map_checked
 from varcal._text import count, short
 from varcal.exceptions import InputError
@@ -149,6 +158,11 @@ class Wanted:
         """What distinguishes the table from the others of a plan."""
         return self.key, self.names, self.limit is not None
 
+    @property
+    def fields(self) -> tuple[str, ...]:
+        """The names of its sums."""
+        return FIELDS if self.limit is None else BET_FIELDS
+
     def opened(self) -> Wanted:
         """Return a table that also takes levels and missing values that are not known yet."""
         if not self.names:
@@ -250,7 +264,7 @@ class BinPlan:
     def empty(self) -> Collected:
         """Return the tables of no rows."""
         shapes = [
-            (len(FIELDS), self.n_buckets * (1 + table.sided), table.fine.size)
+            (len(table.fields), self.n_buckets * (1 + table.sided), table.fine.size)
             for table in self.wanted
         ]
         return Collected(self, 0, 0, tuple(np.zeros(shape) for shape in shapes))
@@ -286,10 +300,11 @@ class BinPlan:
         """Return the tables that consist of these cells, as `Collected.cells` returns them."""
         empty = self.empty()
         ends = np.cumsum([1, *(table[0].size for table in empty.tables)])
-        values = np.zeros((ends[-1], len(FIELDS)))
+        values = np.zeros((ends[-1], MOST_FIELDS))
         values[place] = sums
         for start, table in zip(ends, empty.tables, strict=False):
-            table[...] = values[start : start + table[0].size].T.reshape(table.shape)
+            own = values[start : start + table[0].size, : len(table)]
+            table[...] = own.T.reshape(table.shape)
         return replace(empty, n_rows=int(values[0, 0]), n_dropped=int(values[0, 1]))
 
 
@@ -356,8 +371,9 @@ class Collected:
     def finite(self) -> Collected:
         """Refuse sums that overflow."""
         for wanted, table in zip(self.plan.wanted, self.tables, strict=True):
-            fields = FIELDS if wanted.limit is None else BET_FIELDS
-            for name in (fields[k] for k, part in enumerate(table) if not np.isfinite(part).all()):
+            for name, part in zip(wanted.fields, table, strict=True):
+                if np.isfinite(part).all():
+                    continue
                 if name == "x":
                     raise InputError(
                         f"the sum of variable {wanted.names[0]!r} overflows",
@@ -426,10 +442,13 @@ class Collected:
 
         The first cell has the numbers of rows and of dropped rows.
         """
-        first = np.zeros((1, len(FIELDS)))
-        first[0, :2] = self.n_rows, self.n_dropped
-        rows = (table.reshape(len(FIELDS), -1).T for table in self.tables)
-        values = np.concatenate([first, *rows])
+        values = np.zeros((1 + sum(table[0].size for table in self.tables), MOST_FIELDS))
+        values[0, :2] = self.n_rows, self.n_dropped
+        start = 1
+        for table in self.tables:
+            end = start + table[0].size
+            values[start:end, : len(table)] = table.reshape(len(table), -1).T
+            start = end
         place = np.union1d(np.flatnonzero(values[:, 0]), [0])  # even if all rows are dropped
         return place, values[place]
 

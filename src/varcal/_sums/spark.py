@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
-from varcal._sums.stats import FIELDS
+from varcal._sums.stats import MOST_FIELDS
 from varcal._sums.stream import on_checked
 from varcal.exceptions import (
     InputError,
@@ -86,7 +86,7 @@ class SparkRows(LazyRows):
 
     def summed(self, plan: BinPlan, *, moments: bool) -> Collected:
         """Let Spark add up the sums of all partitions, cell by cell."""
-        names = [f"f{k}" for k in range(len(FIELDS))]
+        names = [f"f{k}" for k in range(MOST_FIELDS)]
         schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
         worker = Worker(plan.roles.columns, partial(_summed, plan=plan, moments=moments), _cells)
         sent = self._selected(worker.columns).mapInArrow(worker, schema)
@@ -191,7 +191,7 @@ def _cells(result: Collected | None, part: int) -> Iterator[dict[str, pa.Array]]
     """Send the cells of tables, which Spark can add up."""
     import pyarrow as pa  # noqa: PLC0415
 
-    none = np.array([-1]), np.zeros((1, len(FIELDS)))
+    none = np.array([-1]), np.zeros((1, MOST_FIELDS))
     place, values = none if result is None else result.cells()
     for start in range(0, len(place), _SENT_ROWS):
         rows = slice(start, start + _SENT_ROWS)
