@@ -261,3 +261,11 @@ def test_incompatible_batches_and_options(rows):
     ):
         with pytest.raises(InputError, match=said):
             call()
+
+
+def test_levels_keep_the_order_that_their_type_declares(rows):
+    sizes = pl.Enum(["S", "M", "L"])
+    frame = pl.from_arrow(rows).with_columns(size=pl.Series(["M", "L", "S"] * 1_000, dtype=sizes))
+    for data in (frame, frame.to_pandas(), frame.lazy()):
+        bins = vc.make_bins("y", "p", ["size"], data=data)
+        assert vc.bin_table(vc.collect(data, bins), v="size").columns["bin"] == ["S", "M", "L"]

@@ -128,11 +128,12 @@ def make_bins(
     )
     if not roles.v:
         raise InputError("X is None", "name the variables", argument="X")
-    if lazy is None:
-        roles.read(rows.read(roles.columns), classes=classes)  # names labels at fault by row
-    # Of rows in memory none is left to chance.
-    n_rows = 0 if lazy is None else rows.count()
-    survey = survey_of(rows, roles, classes, n_rows, calendar=True)
+    if lazy is None:  # all rows are looked at, and labels at fault are named by row
+        whole = roles.read(rows.read(roles.columns), classes=classes)
+        declared = {one.name: one.levels for one in whole.variables}
+        survey = survey_of(rows, roles, classes, 0, calendar=True, declared=declared)
+    else:
+        survey = survey_of(rows, roles, classes, rows.count(), calendar=True)
     if not survey.roles.v:
         raise all_left_out(survey.odd, odd=True)
     few = len(survey.classes) <= MOST_FINE_CLASSES

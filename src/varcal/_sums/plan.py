@@ -269,10 +269,6 @@ class BinPlan:
         ]
         return Collected(self, 0, 0, tuple(np.zeros(shape) for shape in shapes))
 
-    def summed(self, rows: Predictions, start: int = 0, *, moments: bool = True) -> Collected:
-        """Return the filled tables of a batch of checked rows."""
-        return self.empty().with_rows(self.checked(rows), moments=moments)
-
     def checked(self, rows: Predictions, start: int = 0) -> Predictions:
         """Return rows whose variables have the kinds of the bins, and whose weights are allowed."""
         if rows.weight is not None and self.weight_cap is not None:

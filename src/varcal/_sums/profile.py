@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from varcal._arrays import Bools, Floats
 from varcal._input.variables import Kind
@@ -66,53 +65,6 @@ class Cells:
         """Mean score minus hit rate: positive is overconfident."""
         return (self.score - self.hit) / self.weight
 
-    @classmethod
-    def from_rows(
-        cls,
-        x: ArrayLike,
-        hit: ArrayLike,
-        score: ArrayLike,
-        weight: ArrayLike | None = None,
-        group: ArrayLike | None = None,
-        *,
-        most: int | None = None,
-    ) -> Self:
-        """Sum rows with equal values into one cell; merge cells if there are more than `most`.
-
-        Parameters
-        ----------
-        x, hit, score, weight : array-like of shape (n,)
-            The variable, outcomes, scores and weights.
-        group : array-like of int, shape (n,), optional
-            Bucket of each row's group, 0 … G − 1.
-        most : int, optional
-            Largest number of cells.
-
-        Examples
-        --------
-        >>> cells = Cells.from_rows([2.0, 1.0, 2.0], [1, 0, 0], [0.9, 0.2, 0.7])
-        >>> cells.x.tolist(), cells.n.tolist(), cells.gap.round(6).tolist()
-        ([1.0, 2.0], [1.0, 2.0], [0.2, 0.3])
-        """
-        value, cell = np.unique(np.asarray(x, float), return_inverse=True)
-        h, s = np.asarray(hit, float), np.asarray(score, float)
-        w = np.ones(len(h)) if weight is None else np.asarray(weight, float)
-        terms = {"n": np.ones(len(w)), "weight": w, "hit": w * h, "score": w * s, "weight2": w * w}
-        terms |= {"hit2": w * w * h, "score2": w * w * s}
-        terms |= {"square2": w * w * (h - s) ** 2, "null2": w * w * s * (1 - s)}
-        k = len(value)
-        sums: dict[str, Any] = {
-            name: np.bincount(cell.ravel(), term, k) for name, term in terms.items()
-        }
-        if group is not None:
-            n_groups = int(np.max(group)) + 1
-            key = cell.ravel() * n_groups + np.asarray(group, int)
-            for name in ("weight", "hit", "score"):
-                of_group = np.bincount(key, terms[name], k * n_groups)
-                sums[f"group_{name}"] = of_group.reshape(k, n_groups)
-        cells = cls(x=value, **sums)
-        return cells if most is None else cells.coarsen(most)
-
     def filled(self) -> Self:
         """Return the cells with weight."""
         kept = self.weight > 0
@@ -127,12 +79,6 @@ class Cells:
 
         If all counts are similar, equally many cells are merged each time. A frequent value
         keeps a cell of its own.
-
-        Examples
-        --------
-        >>> cells = Cells.from_rows(range(1000), [0] * 1000, [0.5] * 1000)
-        >>> set(cells.coarsen(300).n.tolist())
-        {4.0}
         """
         k = len(self)
         if k <= most:

@@ -620,12 +620,14 @@ def survey_of(
     n_rows: int,
     *,
     calendar: bool = False,
+    declared: Mapping[str, tuple[Hashable, ...]] | None = None,
 ) -> Survey:
-    """Read lazy rows once to find what is needed to choose bins."""
+    """Read rows once to find what is needed to choose bins; `declared` has the order of levels."""
     wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
     work = partial(Survey.of, share=min(1.0, wanted / max(n_rows, 1)))
     seen = reduce(add, map_checked(rows, roles, Part(()), work), Survey())
-    return seen.settled(roles, classes, rows.declared_levels(), calendar=calendar)
+    order = rows.declared_levels() if declared is None else declared
+    return seen.settled(roles, classes, order, calendar=calendar)
 
 
 def _calendar(columns: dict[str, Seen], names: Sequence[str]) -> dict[CalendarPart, Seen]:
