@@ -26,10 +26,8 @@ from varcal._measures.estimate import measure_and_test
 from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
 from varcal._search.slices import slices as search
 from varcal._sums.choose_bins import ATOMS, N_BINS, check_cut_names
-from varcal._sums.collected import Collected, CollectedEvidence
-from varcal._sums.evidence import Evidence, InMemory
-from varcal._sums.gather import gather
-from varcal._sums.plan import Question
+from varcal._sums.evidence import CollectedEvidence, Evidence, InMemory, gather
+from varcal._sums.plan import Collected, Question
 from varcal._sums.sources import lazy_rows
 from varcal._sums.stream import sample_rows
 from varcal._text import FINDINGS, count

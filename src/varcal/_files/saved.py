@@ -42,7 +42,7 @@ KINDS = {
     "audit": "_audit.result.AUDIT",
     "calibrated classifier": "calibrators.saved.CLASSIFIER",
     "calibrator": "calibrators.saved.CALIBRATOR",
-    "collected statistics": "_sums.collected_file.COLLECTED",
+    "collected statistics": "_sums.collect.COLLECTED",
     "monitor": "_monitor.monitor_file.MONITOR",
     "slices": "_search.slices_result.SLICES",
 }
@@ -248,12 +248,7 @@ def _opened(path: str | PathLike[str], wanted: str | None = None) -> tuple[Kind,
     data, shown = file_bytes(path), repr(str(path))
     what = "a saved varcal result" if wanted is None else _kind(wanted).what
     try:
-        if data[:4] == b"PAR1":
-            from varcal._sums.collected_file import parquet_document  # noqa: PLC0415
-
-            document = parquet_document(data, shown)
-        else:
-            document = parsed(data)
+        document = parsed(data)
         name = document.get("kind")
         if not isinstance(name, str) or name not in KINDS:
             report = "varcal" in document and "verdict" in document

@@ -16,8 +16,7 @@ from varcal._inference.bands import Bands
 from varcal._input.frames import frame_of
 from varcal._input.variables import FARTHEST, LARGEST_EXACT, Kind
 from varcal._sums.bins import NumericBins
-from varcal._sums.curve_cells import Cells
-from varcal._sums.profile import Profile
+from varcal._sums.profile import Cells, Profile
 from varcal._text import (
     claim_of,
     count,

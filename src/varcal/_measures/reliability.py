@@ -19,7 +19,7 @@ from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.isotonic import IsotonicFit, isotonic_fit
 from varcal._options import checked, one_of
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
-from varcal._sums.gather import gather
+from varcal._sums.evidence import gather
 from varcal._sums.plan import Question
 from varcal._sums.stats import BinnedStats
 from varcal._text import wrapped

@@ -13,10 +13,8 @@ from varcal._edge_texts import edge_texts, zone_text
 from varcal._input.events import CORRECT, claim_names, collected_keys
 from varcal._input.labels import position_of
 from varcal._sums.bins import Bins, NumericBins, coarse_index
-from varcal._sums.collected import Collected
-from varcal._sums.kernel import STAKES
-from varcal._sums.plan import BinPlan, Wanted
-from varcal._sums.stats import FIELDS
+from varcal._sums.plan import BinPlan, Collected, Wanted
+from varcal._sums.stats import FIELDS, STAKES
 from varcal._text import number_text
 from varcal.exceptions import InputError
 
@@ -163,7 +161,7 @@ class Cells:
                 "collect it with the bins that the monitor was made with",
                 argument="batch",
             )
-        pairs = zip(collected.plan.wanted, collected.sums.tables, strict=True)
+        pairs = zip(collected.plan.wanted, collected.tables, strict=True)
         tables = {one.slot: np.asarray(table) for one, table in pairs}
         by_bin = []
         for one, starts in zip(self._used, self._starts, strict=True):

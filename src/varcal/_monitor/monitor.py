@@ -18,8 +18,7 @@ from varcal._monitor.detectors import Cells, Detector, Running, gap_interval, lo
 from varcal._monitor.history import Block, checked_id, view_of, with_block
 from varcal._options import check_share, checked, number, of_type
 from varcal._sums.collect import collect
-from varcal._sums.collected import Collected
-from varcal._sums.plan import BinPlan
+from varcal._sums.plan import BinPlan, Collected
 from varcal._text import count, cut, decimals, interval, off_by, short, wrapped
 from varcal.exceptions import InputError, VarcalWarning
 

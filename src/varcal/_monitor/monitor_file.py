@@ -17,8 +17,7 @@ from varcal._files.saved import Kind, file_bytes, load_kind
 from varcal._files.schema import BrokenError, array_of, built, conform, plain
 from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
-from varcal._sums.collected import Collected
-from varcal._sums.collected_file import plan_from_dict, plan_to_dict
+from varcal._sums.collect import plan_from_dict, plan_to_dict
 from varcal.exceptions import InputError
 
 #: The arguments of `Monitor`, and the plain values and arrays that follow from batches.
@@ -137,8 +136,7 @@ def from_dict(data: dict[str, Any]) -> Monitor:
         raise BrokenError("evidence began at a batch that there was not")
     if (running.sums[:4] < 0).any():
         raise BrokenError("a sum of rows is negative")
-    slim = monitor._cells.slim
-    nothing = Collected(slim, slim.nothing())
+    nothing = monitor._cells.slim.empty()
     monitor._cells.moments(nothing, bets=monitor.method == "bets")  # raises if a table is missing
     return monitor
 

@@ -19,10 +19,9 @@ from varcal._input.variables import Kind, Variable
 from varcal._search.slices_result import Condition
 from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose_bins import fine_bins, level_bins
-from varcal._sums.gather import refuse_sums, rows_of_call
+from varcal._sums.evidence import refuse_sums, rows_of_call
 from varcal._sums.sources import LazyRows
-from varcal._sums.stream import Roles, sample_rows
-from varcal._sums.survey import survey_of
+from varcal._sums.stream import Roles, sample_rows, survey_of
 from varcal._text import count, short_number
 
 D = TypeVar("D")

@@ -41,8 +41,7 @@ from varcal._search.scan import CLASSES, Rule, Space, refine, search
 from varcal._search.slices_result import SCORE, Condition, Slice, Slices
 from varcal._sums.bins import LevelBins
 from varcal._sums.evidence import without_left_out
-from varcal._sums.kernel import bin_rows
-from varcal._sums.stats import PRIOR_ROWS, BinnedStats
+from varcal._sums.stats import PRIOR_ROWS, BinnedStats, bin_rows
 from varcal._sums.stream import map_checked
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError

@@ -26,11 +26,10 @@ from varcal._search.cells import (
     read_rows,
 )
 from varcal._sums.bins import JointBins
-from varcal._sums.gather import refuse_sums
-from varcal._sums.kernel import bin_rows
+from varcal._sums.evidence import refuse_sums
 from varcal._sums.profile import cells_of
 from varcal._sums.sources import lazy_rows
-from varcal._sums.stats import BinnedStats
+from varcal._sums.stats import BinnedStats, bin_rows
 from varcal._text import (
     count,
     gap_said,

@@ -98,7 +98,7 @@ def init(**given: Any) -> None:
 def update(ctx: click.Context, /, **given: Any) -> None:
     """Add a batch, and say in one line whether there is an alarm.
 
-    FILE has rows, or their sums as `vc.collect(…).save()` writes them (.json, .parquet); several
+    FILE has rows, or their sums as `vc.collect(…).save()` writes them (.json); several
     files are one batch. STATE.json is written whole or not at all. Another update of the same file
     waits for this one.
 

@@ -296,7 +296,7 @@ def rows_in_place(
             data: Any = read_table(sources, list(needed))
             labels = data.column(roles["--label"][0])
         else:
-            from varcal._sums.files import rows_of_files  # noqa: PLC0415  slow to load
+            from varcal._sums.sources import rows_of_files  # noqa: PLC0415  slow to load
 
             data = rows_of_files(sources).select(list(needed))
             frames: Any = data.map(roles["--label"], lambda frame, start: frame)
