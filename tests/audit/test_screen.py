@@ -95,7 +95,7 @@ def test_the_answer(kind, badge, headline, lede):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_form_says_the_same(kind):
     found, screen = audits.found(kind), audits.found(kind).screen()
-    digits = screen.digits
+    digits = screen.unit.digits
     *texts, plain = forms(kind)
     for form in map(flat, texts):
         form = form.replace("**", "").replace("\\", "")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -15,9 +13,6 @@ from varcal._audit.compare import (
     UNEVEN,
     Comparison,
     ComparisonRow,
-    metric_change,
-    metric_interval,
-    metric_text,
 )
 from varcal._report.page import about, json_text, now, points_axis, render, write_report
 from varcal._text import (
@@ -41,18 +36,13 @@ from varcal._text import (
 
 #: Figures whose change a headline mentions only if it is for the worse.
 _SAY_IF_WORSE = ("log-loss", "Brier", "AUC", BY_SCORE, "average")
+#: What follows the change of a figure.
+_POINTS = dict.fromkeys(POINTS, " points")
 _WORDS = {
     FIXED: "fixes the error by score",
     BETTER: "improves the error by score",
     UNCHANGED: "shows no change of the error by score",
     MADE_WORSE: "makes the error by score worse",
-}
-
-#: How templates write the values of a metric, intervals and changes.
-_TEXTS: dict[str, Callable[..., str]] = {
-    "text": metric_text,
-    "ends": metric_interval,
-    "change": metric_change,
 }
 
 
@@ -93,7 +83,6 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "level": level_text(found.level),
         "look": LOOKS,
         "mark_of": MARKS,
-        **{name: partial(one, digits=found.digits) for name, one in _TEXTS.items()},
         "about": about(_notes(found), _method(found)),
     }
 
@@ -119,12 +108,13 @@ def _headline(found: Comparison, method: str) -> Sentence:
     )
     said = _along(along) if along else Sentence.of(_WORDS[by_score.verdict])
     worse = [
-        f"; {row.metric} {MADE_WORSE} ({metric_change(row.metric, row.difference)}"
-        f"{' points' * (row.metric in POINTS)})"
+        f"; {row.metric} {MADE_WORSE} ({found.change_text(row)}{_POINTS.get(row.metric, '')})"
         for row in rows
         if row.verdict == MADE_WORSE and row.metric in _SAY_IF_WORSE
     ]
-    return Sentence.of(Named(cut(method)), " ", said, f"; {_accuracy(accuracy)}", *worse, ".")
+    return Sentence.of(
+        Named(cut(method)), " ", said, f"; {_accuracy(found, accuracy)}", *worse, "."
+    )
 
 
 def _along(rows: list[ComparisonRow]) -> Sentence:
@@ -144,11 +134,11 @@ def _along(rows: list[ComparisonRow]) -> Sentence:
     return Sentence.of(f"{head} and makes it worse along {len(worse)} (", names, ")")
 
 
-def _accuracy(row: ComparisonRow) -> str:
-    ends = metric_interval(row.metric, row.difference_low, row.difference_high)
+def _accuracy(found: Comparison, row: ComparisonRow) -> str:
+    ends = found.unit(row.metric).ends(row.difference_low, row.difference_high)
     if row.verdict == UNCHANGED:
         return f"accuracy: {UNCHANGED} ({ends} points)"
-    return f"accuracy {row.verdict} ({metric_change(row.metric, row.difference)} points, {ends})"
+    return f"accuracy {row.verdict} ({found.change_text(row)} points, {ends})"
 
 
 def _checked(found: Comparison) -> Sentence:

@@ -31,6 +31,7 @@ from varcal._text import (
     Named,
     Sentence,
     Strong,
+    Unit,
     claim_name,
     count,
     cut,
@@ -38,7 +39,6 @@ from varcal._text import (
     gap_said,
     gap_side,
     level_text,
-    limit_text,
     listed,
     number_text,
     percent,
@@ -54,10 +54,14 @@ _CLOSED = (
 
 
 def write_monitor(
-    monitor: Monitor, path: str | PathLike[str], *, title: str = "Calibration monitor"
+    monitor: Monitor,
+    path: str | PathLike[str],
+    *,
+    title: str = "Calibration monitor",
+    commands: bool = False,
 ) -> None:
-    """Write the report of a monitor."""
-    summary = summarise_monitor(monitor, title)
+    """Write the report of a monitor; its advice names Python, or commands of a shell."""
+    summary = summarise_monitor(monitor, title, commands=commands)
     forms = {
         ".html": lambda: monitor_html(summary),
         ".md": lambda: render("monitor.md.j2", **_context(summary)),
@@ -101,7 +105,9 @@ def _context(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {"summary": summary, "words": words, "claim": claim_name(claim)}
 
 
-def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> dict[str, Any]:
+def summarise_monitor(
+    monitor: Monitor, title: str = "Calibration monitor", *, commands: bool = False
+) -> dict[str, Any]:
     """Return the content of the report of a monitor, whatever its format.
 
     Parameters
@@ -110,6 +116,8 @@ def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> d
         The monitor.
     title : str
         The heading.
+    commands : bool
+        Whether advice names commands of a shell instead of Python.
     """
     status = monitor.status
     if status.where is None:
@@ -124,7 +132,7 @@ def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> d
         "lede": _lede(monitor, status),
         "badge": badge,
         "look": look,
-        "steps": _steps(status.where),
+        "steps": _steps(status.where, commands=commands),
         "facts": _facts(monitor, status),
         "view": view_of(monitor),
         "log": tuple(reversed(monitor.events)),
@@ -154,7 +162,7 @@ def _headline(monitor: Monitor, status: Status) -> Sentence:
 
 def _lede(monitor: Monitor, status: Status) -> Sentence:
     where = status.where
-    limit = limit_text(monitor.limit)
+    limit = Unit().limit(monitor.limit)
     exceeds = (
         f"differs from that of the reference by more than {limit} points"
         if monitor.has_reference
@@ -201,23 +209,28 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
     )
 
 
-def _steps(where: Where | None) -> tuple[tuple[str, Sentence], ...]:
+#: What to run, in Python and in a shell.
+_CALLS = ("vc.audit(…)", "vc.VariableCalibrator()", "vc.compare(…)", "monitor.reset()")
+_COMMANDS = ("varcal audit", "varcal calibrate", "varcal compare", "varcal monitor reset")
+
+
+def _steps(where: Where | None, *, commands: bool) -> tuple[tuple[str, Sentence], ...]:
     if where is None:
         return ()
+    audit, calibrate, compare, reset = map(Code, _COMMANDS if commands else _CALLS)
     look = (
         "Did the data change, or how labels are made? Were labels selected, or some still missing? "
         "{} of the rows since {} shows all variables."
     )
-    fit = "Fit {} on rows since the change, and prove the repair on later rows with {}."
+    fit = "Learn one from rows since the change with {}, and prove it on later rows with {}."
     new = (
         "The repaired probabilities need a monitor of their own. If nothing was wrong, {} starts "
         "this one over."
     )
-    repair = filled(fit, Code("vc.VariableCalibrator()"), Code("vc.compare(…)"))
     return (
-        ("Look at the rows since then", filled(look, Code("vc.audit(…)"), Named(cut(where.since)))),
-        ("Repair", repair),
-        ("Start a new monitor", filled(new, Code("monitor.reset()"))),
+        ("Look at the rows since then", filled(look, audit, Named(cut(where.since)))),
+        ("Find a repair", filled(fit, calibrate, compare)),
+        ("Start a new monitor", filled(new, reset)),
     )
 
 
@@ -231,7 +244,7 @@ def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
         ("Batches since the last reset", count(status.n_batches)),
         ("Rows", count(status.n_rows)),
         ("Latest batch", cut(status.id or "–")),
-        ("Limit", f"{limit_text(monitor.limit)} points"),
+        ("Limit", f"{Unit().limit(monitor.limit)} points"),
         ("False alarms", rate),
         (
             "Evidence",

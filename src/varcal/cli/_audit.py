@@ -141,7 +141,9 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             if climbed:
                 took += f"; repairs in {time.perf_counter() - start:.1f}s"
     if output:
-        found.report(output)
+        from varcal._report.audit_page import write_audit  # noqa: PLC0415
+
+        write_audit(found, output, commands=True)
     passed = all(one.passed for one in made)
     if given["as_json"]:
         from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it

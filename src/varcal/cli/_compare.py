@@ -109,10 +109,8 @@ def comparison_lines(found: Comparison) -> list[str]:
 
 
 def _values(found: Comparison, method: str) -> list[str]:
-    from varcal._audit.compare import metric_text  # noqa: PLC0415
-
     rows = [found.row(method, *figure) for figure in found.figures]
-    texts = [metric_text(row.metric, row.value, found.digits) for row in rows]
+    texts = [found.unit(row.metric).rate(row.value) for row in rows]
     width = max(map(len, texts))
     return [
         text.rjust(width) + (f" {row.verdict}" if row.verdict in CHANGED else "")

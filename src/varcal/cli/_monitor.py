@@ -124,7 +124,7 @@ def update(ctx: click.Context, /, **given: Any) -> None:
         with monitor_in_turn(given["state"]) as found, ExitStack() as stack:
             found.update(_batch(found, given, paths, stack), id=id)
             if given["output"]:  # if it fails, the state is not written and the batch not counted
-                found.report(given["output"])
+                _write_report(found, given["output"])
     except InputError as error:
         for option in ("--drop-unlabelled", "--classes"):
             if option in error.hint:
@@ -154,7 +154,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
 
     found = load_kind(state, "monitor")
     if output:
-        found.report(output)
+        _write_report(found, output)
     _tell(ctx, found, as_json=as_json)
 
 
@@ -198,6 +198,12 @@ def _check_report(path: str | None, *others: str | Path) -> None:
     if path:
         options.check_output(path, options.REPORTS)
         refuse_input(path, "an input file", *others)
+
+
+def _write_report(found: Monitor, path: str) -> None:
+    from varcal._report.monitor import write_monitor  # noqa: PLC0415  slow to load
+
+    write_monitor(found, path, commands=True)
 
 
 def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: ExitStack) -> Any:
