@@ -11,12 +11,11 @@ from varcal._text import waiting
 from varcal.cli import _options as options
 from varcal.cli._program import print_json
 
-_NO_UNITS = {"weight": None, "group": None}
-
 
 @click.command(cls=options.EachOnce)
 @options.rows
-@options.several_names("--variables", help="Columns whose groups are judged apart, too.")
+@options.several_names("--variables", help="Columns whose groups are also measured.")
+@options.weight
 @options.level
 @options.labels
 @options.from_logits
@@ -36,7 +35,7 @@ def measures(**given: Any) -> None:
     names = given["variables"] or ()
     table, _ = options.read_rows(options.Files.of(given, None), options.roles_of(given), names)
     with options.naming_columns(given), waiting("Measuring"):
-        rows = options.settings_of(given | _NO_UNITS, table, table[given["label"]])
+        rows = options.settings_of(given | {"group": None}, table, table[given["label"]])
         kept = {name: one for name, one in rows.items() if one is not None}
         found = vc.measures(p=list(given["prob"]), X=list(names) or None, **kept)
     if given["as_json"]:
