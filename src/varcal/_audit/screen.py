@@ -385,7 +385,7 @@ class Screen:
             if left.state == MAY_BE:
                 text += f", which may be above the limit of {self.unit.limit(left.limit)}"
         else:
-            text += " and none that is shown along variables"
+            text += " and no clear error along variables"
         if not rung.suffices:
             text += ". That is not enough" + NOT_TRIED * (not self.ladder.tried_variables)
         if self.advice == VARIABLES:
@@ -446,14 +446,14 @@ class Screen:
         """Say what variables show when none is surely above the limit."""
         if not self._found:
             most = self.unit.size(self._bound)
-            return f"No variable shows uneven error, but up to {most} could be there."
+            return f"No variable shows uneven error, but up to {most} cannot be ruled out."
         row = max(self._found, key=lambda row: row.uneven.debiased)
         name, size = StrongName(cut(row.variable)), uneven_words(row, self.unit)
         if len(self.audit.rows) == 1:
             return filled(f"Along {{}} there is uneven error: {size}.", name)
         return filled(
-            f"Along {{}} there is uneven error, along none surely more than {self._limit}: "
-            f"most along {{}}, {size}.",
+            f"There is uneven error along {{}}, most along {{}}: {size}. Along none is it surely "
+            f"more than {self._limit}.",
             Strong(f"{len(self._found)} of {count(len(self.audit.rows), 'variable')}"),
             name,
         )
@@ -471,8 +471,8 @@ class Screen:
         rarer = f"{count(self.reported.events, 'row')} of the rarer outcome"
         few = f" There are only {rarer}." if self.reported.few_events else ""
         return filled(
-            f"Nothing to repair is shown, but {{}}{where} cannot be excluded; about "
-            f"{count(self._rows_needed(), 'row')} would show {self._limit}.{few}",
+            f"Nothing that needs repair was found, but {{}}{where} cannot be ruled out; about "
+            f"{count(self._rows_needed(), 'row')} would show an error of {self._limit}.{few}",
             Strong(f"errors of up to {self.unit.size(self._largest())}"),
             Named(cut(most.variable)),
         )
@@ -582,7 +582,7 @@ class Screen:
         reason = self.reported.limit_reason
         if reason == "the default" and self.reported.name != TOP_CLASS:
             fifth = 0.2 * min(self.reported.observed, 1 - self.reported.observed)
-            reason += f"; a fifth of the rarer class's rate, {Unit().error(fifth)}, is more"
+            reason += f"; a fifth of the rarer class's rate would be {Unit().error(fifth)}"
         return Sentence.of(f"Limit {self._limit} ({reason}).")
 
     @property
@@ -593,19 +593,19 @@ class Screen:
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
         many = count(self.ladder.n_rows, "row")
-        rows = f"Judged on rows that did not fit each repair (of{sample} {many})"
+        rows = f"Each repair is judged on rows that it was not fitted on (of{sample} {many})."
         if self.several:
-            rows += "; each figure is of the class that is worst beside its limit"
+            rows += " Each figure is of the class that is furthest above its limit."
         if self.audit.verdict not in (REPAIR, WATCH):
-            return Sentence.of(f"{rows}.")
-        rule = "none is enough; the one that predicts unseen rows best is marked"
+            return Sentence.of(rows)
+        rule = "None is enough; the one that predicts unseen rows best is marked"
         if self.ladder.is_enough:
-            rule = "advised: the first that leaves nothing above the limit and that no later one "
+            rule = "Advised: the first that leaves nothing above the limit and that no later one "
             rule += "surely beats"
         elif self.advice in (RETRAIN, TRY_VARIABLES):
-            rule = "none is enough, or predicts unseen rows better by an amount that matters"
+            rule = "None is enough, or predicts unseen rows better by an amount that matters"
         untried = "" if self.ladder.is_enough or self.ladder.tried_variables else NOT_TRIED
-        return Sentence.of(f"{rows}; {rule}{untried}.")
+        return Sentence.of(f"{rows} {rule}{untried}.")
 
     # ---------------------------------------------------------------- what to do
 
@@ -617,12 +617,12 @@ class Screen:
         check = (("Check the input first", told),) if self.audit.suspicions else ()
         if verdict == FINE:
             text = filled(
-                "The probabilities may be taken as they are along {}. Variables that are not in "
-                "this table were not checked.{}",
+                "Along {} the probabilities can be used as they are. Other variables were not "
+                "checked.{}",
                 listed([row.variable for row in self.audit.rows]),
                 self._search(),
             )
-            return (*check, ("Use it, within what was checked", text), self._gate("Keep it so"))
+            return (*check, ("Use it, within what was checked", text), self._gate("Keep checking"))
         if verdict == CANNOT_TELL:
             wait = "That nothing was found does not show that nothing is wrong."
             more = (
@@ -643,7 +643,7 @@ class Screen:
             "tables before you rely on them."
         )
         first = self._until() if verdict == REPAIR else Sentence.of(care)
-        end = "Prove it, then keep it so" if verdict == REPAIR else "Check new rows"
+        end = "Prove it, then keep checking" if verdict == REPAIR else "Check new rows"
         care_first = (title, Sentence.of(first, self._search()))
         return (*check, care_first, self._repair(), self._gate(end))
 
@@ -653,9 +653,9 @@ class Screen:
             sort = " Sorting rows by it is fine; a shift does not change their order."
             text = "Do not use {} as a probability, for single rows or for totals."
             return filled(text + sort * (self.advice == SHIFT), name)
-        groups = ", nor totals for one of the groups above" if self._above else ""
+        groups = ", or on totals for one of the groups above" if self._above else ""
         start = "Totals over all rows are right. " if self._average == BELOW else ""
-        return filled(f"{start}Do not use {{}} for a single row{groups}.", name)
+        return filled(f"{start}Do not rely on {{}} for a single row{groups}.", name)
 
     def _search(self) -> Sentence:
         """Say how to search several variables at once, if that was not done."""
@@ -670,7 +670,7 @@ class Screen:
         if not name and why not in ("", NOT_ASKED):
             return "Find out which repair it needs", Sentence.of(f"Not judged: {why}.")
         if not name:
-            text = "From the rows: what a shift, a score curve, the variables leave. "
+            text = "The ladder shows what a shift, a score curve and the variables leave. "
             code = self.code("vc.audit(…).ladder", "varcal audit …")
             return "Find out which repair it needs", Sentence.of(text, code)
         if name == TRY_VARIABLES:
@@ -703,7 +703,7 @@ class Screen:
             text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
             return f"{text} the log-odds of every row. "
         if name == CURVE:
-            return "It reads the score alone, no column. "
+            return "It reads only the score. "
         if name != VARIABLES:
             return ""
         kept = self.audit.protected
@@ -712,18 +712,18 @@ class Screen:
         parts = {part_name((name, part, "")) for name in every for part in CYCLES}
         read = [name for name in known if name not in kept and name not in parts]
         reads = f"It reads {count(len(read), 'column')}"
-        trees = "whenever it scores, and may hold trees: validate it as a second model. "
+        trees = "for every prediction and may hold trees: validate it like a second model. "
         if kept:
             return filled(f"{reads} (not {{}}) {trees}", listed(list(kept)))
         code = self.code("audit(…, protected=[…])", "--protected")
-        return filled(f"{reads} {trees}Columns that it may not read: {{}}. ", code)
+        return filled(f"{reads} {trees}Columns that it may not read are named in {{}}. ", code)
 
     def _gate(self, title: str) -> Todo:
         """Say how to check rows that are new."""
-        fails = "exits 1" if self.commands else "raises AssertionError"
+        fails = "The command exits with 1" if self.commands else "This raises AssertionError"
         text = (
-            "On rows that neither the model nor a repair has seen. "
-            f"It {fails} as long as the verdict is repair. "
+            "Use rows that neither the model nor a repair has seen. "
+            f"{fails} as long as the verdict is repair. "
         )
         code = self.code("varcal.testing.assert_calibrated(…)", "varcal audit new.csv … --gate")
         return title, Sentence.of(text, code)

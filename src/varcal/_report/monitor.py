@@ -236,7 +236,7 @@ def _steps(where: Where | None, *, commands: bool) -> tuple[tuple[str, Sentence]
 
 def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
     rate = (
-        f"at most {percent(monitor.alpha)} of monitors ever"
+        f"at most {percent(monitor.alpha)} of monitors ever raise one"
         if monitor.alpha is not None
         else f"one in {count(round(monitor.arl or 0))} batches or rarer"
     )

@@ -39,7 +39,7 @@ def _limit(gate: str) -> Any:
     return click.option(gate, callback=options.size, metavar="SIZE", help=text)
 
 
-@click.command(cls=options.EachOnce)
+@click.command(cls=options.EachOnce, short_help="Find where probabilities are wrong, and for whom.")
 @options.rows
 @options.variables
 @options.exclude
@@ -55,14 +55,14 @@ def _limit(gate: str) -> Any:
     "--limit",
     callback=options.size,
     metavar="SIZE",
-    help="The error that matters; by default 2%, or a fifth of the rarer class's rate if that is "
-    "smaller.",
+    help="Larger errors need repair; by default 2%, or a fifth of the rarer class's rate if "
+    "that is smaller.",
 )
 @click.option(
     "--relative-limit",
     callback=options.size,
     metavar="SHARE",
-    help="The same as a share of the rarer class's rate, such as 10%.",
+    help="The limit as a share of the rarer class's rate, such as 10%.",
 )
 @options.several_names(
     "--protected", help="Variables that a repair may not read; all their levels are shown."

@@ -103,8 +103,8 @@ def comparison_lines(found: Comparison) -> list[str]:
         *lines,
         "",
         "average and errors in points · accuracy and AUC: larger is better",
-        f"{FIXED}: better, and what is left is within noise",
-        f"{BETTER}, {MADE_WORSE}: surely so, by more than a trifle",
+        f"{FIXED}: better, and what is left could be chance",
+        f"{BETTER}, {MADE_WORSE}: surely, and by an amount that matters",
     ]
 
 

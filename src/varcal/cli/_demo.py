@@ -28,7 +28,7 @@ Next, with a file of your own predictions:
 In Python: import varcal as vc, and the two lines above."""
 
 
-@click.command(cls=options.EachOnce)
+@click.command(cls=options.EachOnce, short_help="Audit and repair a network on census data.")
 @click.option(
     "-o",
     "--output",
@@ -41,7 +41,7 @@ def demo(output: str) -> None:
     """Audit a network on bundled census data, repair it, and prove it on new rows.
 
     The network predicts whether a person earns more than 50,000 dollars. By its score it is
-    calibrated to a point; along age and marital status it is off by far more.
+    calibrated to within a point; along age and marital status it is off by far more.
 
     \b
     Examples:

@@ -12,10 +12,12 @@ from varcal.cli import _options as options
 from varcal.cli._program import print_json
 
 
-@click.command(cls=options.EachOnce)
+@click.command(
+    cls=options.EachOnce, short_help="Print calibration slope, intercept, O/E, ICI and more."
+)
 @options.rows
 @options.several_names("--variables", help="Columns whose groups are also measured.")
-@options.weight
+@click.option("--weight", metavar="COLUMN", help="Column: how many rows each row stands for.")
 @options.level
 @options.labels
 @options.from_logits
@@ -24,8 +26,8 @@ from varcal.cli._program import print_json
 def measures(**given: Any) -> None:
     """Print intercept, slope, observed/expected, ICI, E50, E90 and Emax.
 
-    They are those of R's rms and of papers on clinical prediction models, with intervals, for all
-    rows and, with --variables, for groups.
+    These are the measures of R's rms and of papers on clinical prediction models, with intervals,
+    for all rows and for the groups of --variables.
 
     \b
     Examples:

@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 ALARM = 4
 
 _state = click.argument("state", metavar="STATE.json")
-_note = click.option("--note", metavar="TEXT", help="What to write into the log.")
-_LIMIT = "The largest gap that is not a fault."
+_note = click.option("--note", metavar="TEXT", help="A note for the log.")
+_LIMIT = "The largest gap that raises no alarm."
 _EVENTS = click.Choice(["both", "correct", "positive", "classwise"])
-_EVENT = "The claims to watch; by default all, with more than ten classes the confidence."
+_EVENT = "What to watch: P(predicted class is right), P(--pos-label), or P(each class)."
 _ALPHA = "The largest probability of ever raising a false alarm; 0.05 by default."
 _ARL = "Instead of --alpha: the smallest mean number of batches until a false alarm."
-_REFERENCE = "FILE is a period that counts as normal: gaps may be as they are there."
+_REFERENCE = "FILE is a normal period: only changes from its gaps raise an alarm."
 _ID = "Name of the batch, such as its date; ids must increase. By default the name of FILE."
 
 
@@ -140,9 +140,9 @@ def update(ctx: click.Context, /, **given: Any) -> None:
 @options.as_json
 @click.pass_context
 def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool) -> None:
-    """Say how things are, and write a report.
+    """Print the status, and write a report.
 
-    Exit codes as those of update.
+    Exit codes are those of update.
 
     \b
     Examples:
@@ -162,7 +162,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
 @_state
 @_note
 def acknowledge(state: str, note: str | None) -> None:
-    """Say that an alarm is known: updates no longer exit with 4 because of it.
+    """Mark an alarm as known: updates no longer exit with 4 because of it.
 
     \b
     Examples:
@@ -175,7 +175,7 @@ def acknowledge(state: str, note: str | None) -> None:
 @_state
 @_note
 def reset(state: str, note: str | None) -> None:
-    """Start over without evidence; the history is kept.
+    """Discard the evidence and start over; the history is kept.
 
     \b
     Examples:
