@@ -21,12 +21,10 @@ from varcal._text import (
     NEW,
     UNCHANGED,
     WORSE,
-    html_table,
+    Shown,
+    Unit,
     level_text,
     p_text,
-    points,
-    signed,
-    text_table,
 )
 
 #: Cells with fewer rows in one of the audits are not compared.
@@ -35,8 +33,8 @@ LEAST_ROWS = 10
 MOST_APART = 0.5
 
 
-@dataclass(frozen=True, eq=False)
-class Changes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Changes(Shown):
     """How the uneven error (`uneven`) changed from one audit to the next, one row per variable.
 
     The level holds for one look at two audits. Whoever looks again with every batch of rows, and
@@ -64,39 +62,30 @@ class Changes:
         """Return the table as a frame of the input's library, pandas for arrays."""
         return frame_of(self.columns, self.backend)
 
-    def _shown(self) -> dict[str, list[str]]:
-        """Return the columns of the printed table, in points."""
-        made = self.columns
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        made, unit = self.columns, Unit()
         clearest = [
-            f"{signed(change)} {place}" if place else ""
+            f"{unit.signed(change)} {place}" if place else ""
             for place, change in zip(made["place"], made["place_change"], strict=True)
         ]
-        return {
+        intervals = f"{level_text(self.level)} intervals for all variables at once"
+        columns = {
             "variable": made["variable"],
-            "before": [points(value) for value in made["before"]],
-            "after": [points(value) for value in made["after"]],
-            "change": [signed(value) for value in made["change"]],
+            "before": [unit.error(value) for value in made["before"]],
+            "after": [unit.error(value) for value in made["after"]],
+            "change": [
+                unit.signed(unit.difference(after, before))
+                for after, before in zip(made["after"], made["before"], strict=True)
+            ],
             "interval": [
-                "" if low != low else f"{signed(low)} to {signed(high)}"
+                "" if low != low else f"{unit.signed(low)} to {unit.signed(high)}"
                 for low, high in zip(made["low"], made["high"], strict=True)
             ],
             "p": ["" if p != p else p_text(p) for p in made["p_adjusted"]],
             "verdict": made["verdict"],
             **({"clearest change": clearest} if any(clearest) else {}),
         }
-
-    def __repr__(self) -> str:
-        return f"{self._head}\n{text_table(self._shown())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(self._shown(), self._head)
-
-    @property
-    def _head(self) -> str:
-        return (
-            f"Changes of the uneven error in points, {level_text(self.level)} intervals "
-            "for all variables at once"
-        )
+        return f"Changes of the uneven error in points, {intervals}", columns, ""
 
 
 @dataclass(frozen=True)

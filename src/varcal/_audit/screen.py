@@ -714,7 +714,8 @@ class Screen:
         reads = f"It reads {count(len(read), 'column')}"
         trees = "for every prediction and may hold trees: validate it like a second model. "
         if kept:
-            return filled(f"{reads} (not {{}}) {trees}", listed(list(kept)))
+            without = "(not {})" if self.commands else "(leave {} out of X)"
+            return filled(f"{reads} {without} {trees}", listed(list(kept)))
         code = self.code("audit(…, protected=[…])", "--protected")
         return filled(f"{reads} {trees}Columns that it may not read are named in {{}}. ", code)
 

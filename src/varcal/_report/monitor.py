@@ -98,7 +98,7 @@ def _context(summary: Mapping[str, Any]) -> dict[str, Any]:
     texts = (
         ("Is sure", "Is right", "how sure", "is right", "share right")
         if claim == CONFIDENCE
-        else ("Model says", "Happens", "predicted", "actual", "actual rate")
+        else ("Model says", "Happens", "says", "happens", "rate")
     )
     words = dict(zip(names, texts, strict=True))
     words |= {"over": gap_side(1, claim), "under": gap_side(-1, claim)}
@@ -356,7 +356,7 @@ def rate_chart(view: MonitorView, words: Mapping[str, str]) -> Markup:
         *names,
         _blocks(view, x, texts),
         key="rates",
-        title=f"{words['actual']} and {words['predicted']} where {place}",
+        title=f"What the model says and what happens where {place}",
         text="Dots are single batches, lines are means so far, the band is their interval.",
         class_="time",
     )

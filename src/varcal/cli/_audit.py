@@ -148,7 +148,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     if given["as_json"]:
         from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it
 
-        gates = {"gates": [one.to_dict() for one in made], "passed": passed}
+        gates = {"gates": [asdict(one) for one in made], "passed": passed}
         print(json_text(_without_tables(found) | gates), end="")
     else:
         from varcal._report.audit_text import audit_lines  # noqa: PLC0415
@@ -219,10 +219,6 @@ class Outcome:
     strict: bool = False
     unjudged: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self) | {"failed": list(self.failed), "unjudged": list(self.unjudged)}
-
 
 def outcomes(
     found: Audit,
@@ -275,15 +271,13 @@ def _values(found: Audit, gate: str, strict: bool) -> dict[str, float]:
     if gate == "--max-uneven":
         judged = [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
         return {row.variable: row.uneven.debiased if strict else row.low for row in judged}
-    if gate == "--max-by-score":
-        return {
-            name: one.by_score.debiased if strict else one.by_score.low
-            for name, one in found.targets.items()
-        }
-    return {
-        name: abs(one.gap) if strict else max(one.gap_low, -one.gap_high, 0.0)
-        for name, one in found.targets.items()
-    }
+    made = {}
+    for name, one in found.targets.items():
+        ends = abs(one.gap), max(one.gap_low, -one.gap_high, 0.0)
+        if gate == "--max-by-score":
+            ends = one.by_score.debiased, one.by_score.low
+        made[name] = ends[not strict]
+    return made
 
 
 def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) -> None:
