@@ -22,6 +22,7 @@ from varcal._report.page import (
     json_text,
     now,
     points_axis,
+    prose,
     render,
     share_axis,
     write_report,
@@ -47,11 +48,6 @@ MOST_OPEN = 3
 MANY = 10
 #: The height of a page in a notebook, in pixels: that of the first screen.
 HEIGHT = 900
-_BINNING = {
-    "atoms": "one for each frequent value, the others with equal numbers of rows",
-    "quantile": "with equal numbers of rows",
-    "uniform": "of equal width",
-}
 
 
 def write_audit(
@@ -112,18 +108,16 @@ def _context(
     ]
     reach = max((max(abs(one.low), abs(one.high)) for one in steps), default=0.02)
     most = None if cards else 0
-    return {
+    shared = {"audit": audit, "unit": screen.unit, "level": level_text(audit.level)}
+    return shared | {
         "title": title or f"Calibration audit of {name}",
         "subtitle": f"{count(audit.n_rows, 'row')} · {count(len(audit), 'variable')} · {now()}",
-        "audit": audit,
         "screen": screen,
         "ladder": audit.ladder,
         "look": LOOKS,
         "mark_of": MARKS,
-        "unit": screen.unit,
         "groups": [_group(one, screen) for one in screen.groups],
         "todos": [(title, *split_code(text)) for title, text in screen.todos],
-        "level": level_text(audit.level),
         "limit": audit.limit,
         "axis": points_axis(max(worst, 1.2 * audit.limit)),
         "strip_axis": points_axis(max(reach, 1.2 * audit.limit)),
@@ -136,7 +130,7 @@ def _context(
         "scores": [_score(*each) for each in enumerate(list(audit.targets.values())[:most])],
         "found": None if audit.intersections is None else combinations(audit.intersections),
         "words": _words(audit),
-        "about": about(_notes(audit, screen), _method(audit)),
+        "about": about(_notes(audit, screen), prose("method_audit.txt.j2", **shared)),
         "side_of": side_of,
         "uneven_words": uneven_words,
         "row_unit": row_unit,
@@ -295,38 +289,17 @@ _SURE = (
     "How sure the model is of its own answer, the most probable class, and how often it is right. "
     "Of other targets: the mean probability of a class, and its share of the rows."
 )
-_UNEVEN = (
-    "Mean |says − happens| over the cells of a variable after the average gap of each predicted "
-    "side is taken off, corrected for chance. Cells are the bins of the variable within each "
-    "predicted side: those predicted so (with two classes a probability above one half), and the "
-    "others. It is about the bins shown: errors that cancel inside a bin do not show."
-)
-_SURELY = (
-    "The whole {} interval lies above the limit, or on both sides of it. Intervals of variables "
-    "and of groups hold for all of them at once. “No evidence” is not “no error”."
-)
-_REPAIR = (
-    "A second step after the model. Every repair is judged on rows that it was not fitted on. With "
-    "variables it is a second model, possibly with trees, to be validated as one."
-)
 
 
 def _words(audit: Audit) -> list[tuple[str, Sentence | str]]:
     """Explain the words of the page."""
     outcome = Named(cut(f"{audit.label} = {audit.target.label}"))
     says = "The mean of {} in a group, and the share of its rows with {}."
-    rates = "Differences are those of the rounded figures shown; rates and shares have a % sign."
-    score = "Mean |says − happens| over bins of the probability (ECE), corrected for chance."
-    top = audit.target.name == TOP_CLASS
-    return [
-        ("says, happens", _SURE if top else filled(says, name_of(audit.target), outcome)),
-        ("points", f"Percentage points. {rates}"),
-        ("on average", "Says minus happens over all rows."),
-        ("by score", score),
-        ("uneven error", _UNEVEN),
-        ("surely, may be", _SURELY.format(level_text(audit.level))),
-        ("repair", _REPAIR),
-    ]
+    first = filled(says, name_of(audit.target), outcome)
+    lines = prose("words_audit.txt.j2", level=level_text(audit.level))
+    rest = (line.split(": ", 1) for line in lines)
+    named = _SURE if audit.target.name == TOP_CLASS else first
+    return [("says, happens", named), *((name, text) for name, text in rest)]
 
 
 def _notes(audit: Audit, screen: Screen) -> list[Sentence]:
@@ -339,25 +312,3 @@ def _notes(audit: Audit, screen: Screen) -> list[Sentence]:
         code = screen.code("audit(…, include=[…])", "--include")
         notes.append(filled("To audit such a column: {}.", code))
     return notes + [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
-
-
-def _method(audit: Audit) -> list[str]:
-    level, limit = level_text(audit.level), audit.target.unit.limit(audit.limit)
-    many = count(len(audit.rows), "variable")
-    steps = [
-        f"Verdict: repair if the average, the error by score or any uneven error is surely above "
-        f"the limit; else watch with evidence of error; else fine if all upper limits are within "
-        f"it; else cannot tell. Limit {limit} points: {audit.target.limit_reason}.",
-        f"Bins: about {audit.n_bins} per numeric variable ({_BINNING[audit.binning]}) unless edges "
-        "were given; one per level, with rare levels pooled; one for missing values.",
-        f"Test: one p-value per variable, adjusted for {many} (Holm). {level} intervals of uneven "
-        "errors and of groups hold for all of them at once; those of single bins for each alone.",
-        "Errors are debiased: noise alone makes |says − happens| positive.",
-        "Ladder: shift and score curve are fitted in five folds, every row judged by a fit that "
-        "has not seen it; variables are learned from each half of the rows for the other. Their "
-        "log-loss is that of all rows, their other figures are those of one half.",
-        "Error over bins of a variable: Kelly and Smyth (2023).",
-    ]
-    if audit.grouped:
-        steps.append("Rows belong to groups: intervals and tests allow for dependence within them.")
-    return steps

@@ -14,7 +14,7 @@ from varcal._audit.compare import (
     Comparison,
     ComparisonRow,
 )
-from varcal._report.page import about, json_text, now, points_axis, render, write_report
+from varcal._report.page import about, json_text, now, points_axis, prose, render, write_report
 from varcal._text import (
     BETTER,
     FIXED,
@@ -30,7 +30,6 @@ from varcal._text import (
     filled,
     level_text,
     listed,
-    percent,
     points,
 )
 
@@ -71,6 +70,9 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
     along = [(rows[0].variable, rows) for _, rows in figures if rows[0].variable]
     along.sort(key=lambda one: (all(row.verdict != MADE_WORSE for row in one[1]), -one[1][0].value))
     ends = [end for _, rows in along for row in rows for end in (row.high, row.noise_floor)]
+    level = level_text(found.level)
+    sizes = ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
+    method = prose("method_comparison.txt.j2", found=found, level=level, sizes=sizes)
     return {
         "title": title,
         "subtitle": f"{count(found.n_rows, 'row')} · {now()}",
@@ -80,10 +82,10 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "figures": figures,
         "variables": along,
         "axis": points_axis(max([0.02, *(end for end in ends if end == end)])),
-        "level": level_text(found.level),
+        "level": level,
         "look": LOOKS,
         "mark_of": MARKS,
-        "about": about(_notes(found), _method(found)),
+        "about": about(_notes(found), method),
     }
 
 
@@ -158,26 +160,6 @@ def _notes(found: Comparison) -> list[Sentence]:
     if found.n_dropped:
         notes.append(Sentence.of(f"{count(found.n_dropped, 'row')} without an outcome left out."))
     return notes
-
-
-def _method(found: Comparison) -> list[str]:
-    level = level_text(found.level)
-    sizes = ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
-    steps = [
-        "Average: |mean probability − rate|. By score and uneven: the errors of an audit, over "
-        "bins of the probability, and over bins of a variable within each predicted side once the "
-        "average gap of each side is taken off; debiased, as noise alone makes |gap| positive.",
-        f"Differences: each set minus the first, on the same rows. {level} intervals are from the "
-        "changes of probabilities, in which outcomes cancel (uneven errors of sets that predict "
-        "the same sides), from the intervals of both errors and their correlation (other errors), "
-        "DeLong's (AUC), or sandwich intervals of the differences by row (the others).",
-        "Verdicts are adjusted for their number (Holm): the probability of any wrong verdict of a "
-        f"change is at most {percent(1 - found.level)} for the whole table. They also need a size: "
-        f"{sizes}.",
-    ]
-    if found.grouped:
-        steps.append("Rows belong to groups: intervals allow for dependence within them.")
-    return steps
 
 
 def _least(metric: str) -> str:

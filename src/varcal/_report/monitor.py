@@ -21,6 +21,7 @@ from varcal._report.page import (
     installed,
     json_text,
     now,
+    prose,
     render,
     write_report,
 )
@@ -38,7 +39,6 @@ from varcal._text import (
     filled,
     gap_said,
     gap_side,
-    level_text,
     listed,
     number_text,
     percent,
@@ -119,7 +119,7 @@ def summarise_monitor(
     commands : bool
         Whether advice names commands of a shell instead of Python.
     """
-    status = monitor.status
+    status, alarm_at = monitor.status, evidence_text(monitor.alarm_at)
     if status.where is None:
         badge = "No alarm, but close" if status.close else "No alarm"
         look = "ok" if status.n_batches and not status.close else "watch"
@@ -137,7 +137,7 @@ def summarise_monitor(
         "view": view_of(monitor),
         "log": tuple(reversed(monitor.events)),
         "notes": (*(Sentence.of(Named(note)) for note in monitor.notes), Sentence.of(_CLOSED)),
-        "method": _method(monitor),
+        "method": tuple(prose("method_monitor.txt.j2", monitor=monitor, alarm_at=alarm_at)),
         "versions": installed(),
         "citation": citation(),
     }
@@ -250,41 +250,6 @@ def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
             "Evidence",
             f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.alarm_at)}",
         ),
-    )
-
-
-def _method(monitor: Monitor) -> tuple[str, ...]:
-    level = level_text(monitor.level)
-    bets = {
-        "bets": "For each cell, twelve bets are made on every row that outcomes are more, or less, "
-        "frequent than predicted by more than the limit.",
-        "units": "For each cell, twelve bets are made on the mean error of every unit.",
-    }
-    first = bets.get(
-        monitor.method,
-        "For each cell, twelve self-normalized bets are made from the sums of each batch.",
-    )
-    cells = len(monitor._cells)
-    combined = (
-        f"Evidence is the mean of what the bets of {count(cells)} cells gained, restarted at each "
-        "batch: 20% for all rows, the rest evenly over variables and their bins."
-    )
-    guarantee = (
-        f"While all gaps are within their limits, the probability that it ever reaches "
-        f"{evidence_text(monitor.alarm_at)} is at most {percent(monitor.alpha)}, however many "
-        "batches are looked at."
-        if monitor.alpha is not None
-        else "While all gaps are within their limits, the mean number of batches until it reaches "
-        f"{evidence_text(monitor.alarm_at)} is at least that number."
-    )
-    return (
-        first,
-        combined,
-        guarantee,
-        "The start of a change is the batch from which on the strongest bet has gained, without "
-        "falling back to nothing.",
-        f"The {level} interval of the gap since the change holds for whichever place and start "
-        "are found, at all times. Those of the tables hold for one cell at all times.",
     )
 
 

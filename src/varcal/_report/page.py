@@ -55,9 +55,14 @@ _BREAKS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
 
 def render(template: str, **context: Any) -> str:
     """Write a template: ``.html.j2`` as a page or a part of one, ``.md.j2`` as Markdown."""
-    pages, texts = _environments()
+    pages, texts, _ = _environments()
     chosen = texts if template.endswith(".md.j2") else pages
     return chosen.get_template(template).render(context)
+
+
+def prose(template: str, **context: Any) -> list[str]:
+    """Return the paragraphs of a ``.txt.j2``, one per line, as plain text."""
+    return _environments()[2].get_template(template).render(context).splitlines()
 
 
 def write_report(path: str | PathLike[str], forms: Mapping[str, Callable[[], str]]) -> None:
@@ -99,8 +104,8 @@ def plain(value: Any) -> Any:
 
 
 @cache
-def _environments() -> tuple[Environment, Environment]:
-    """Return the environments of pages and of Markdown, made when first used."""
+def _environments() -> tuple[Environment, Environment, Environment]:
+    """Return the environments of pages, Markdown and plain text, made when first used."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
     pages = Environment(
@@ -132,7 +137,8 @@ def _environments() -> tuple[Environment, Environment]:
         "rates_axis": rates_axis,
     }
     # Autoescape stays on: what `as_markdown` returns counts as escaped.
-    return pages, pages.overlay(finalize=as_markdown)
+    plain_text = pages.overlay(autoescape=False, finalize=str)
+    return pages, pages.overlay(finalize=as_markdown), plain_text
 
 
 def _hash(text: str) -> str:
