@@ -60,7 +60,7 @@ def flat(text):
             "Repair: shift",
             "P(churn = Yes) is half of what it should be",
             "A shift (one number added to every score) leaves 0.01 points on average, 0.14 by "
-            "score and none that is shown along variables.",
+            "score and no clear error along variables.",
         ),
         ("tiny", "Repair: shift", "P(churn = Yes) is 6% of what it should be", ""),
         (
@@ -74,14 +74,13 @@ def flat(text):
             "watch",
             "Watch",
             "P(churn = Yes) shows errors of unclear size",
-            "Along 1 of 3 variables there is uneven error, along none surely more than 2 points: "
-            "most along age, 2.3 points",
+            "There is uneven error along 1 of 3 variables, most along age: 2.3 points",
         ),
         (
             "few",
             "Cannot tell yet",
             "Too few rows to judge P(churn = Yes)",
-            "Nothing to repair is shown, but errors of up to ",
+            "Nothing that needs repair was found, but errors of up to ",
         ),
     ],
 )

@@ -328,21 +328,24 @@ class _Way:
         return mean_interval(values, self.rows.weight, self.rows.groups, level)
 
 
-def climber(
+def judge_ladder(
+    audit: Audit,
+    *,
     rows: Callable[[], Predictions | None],
     keys: Sequence[int],
     bins: Mapping[str, Bins],
-    *,
     top: str | None,
     n_all: int,
     random_state: int,
-) -> Callable[[Audit], tuple[Ladder | None, str]]:
-    """Return what judges the ladder of an audit, or says why there is none, when it is asked for.
+) -> tuple[Ladder | None, str]:
+    """Judge the ladder of an audit, or say why there is none.
 
     Parameters
     ----------
+    audit : Audit
+        The audit.
     rows : callable
-        Finds the rows of the audit, or a sample of them, with the variables that it judged.
+        Finds its rows, or a sample of them, with the variables that it judged.
     keys : sequence of int
         The keys of the targets.
     bins : mapping of Bins
@@ -354,28 +357,24 @@ def climber(
     random_state : int
         Seed of folds and halves.
     """
-
-    def find(audit: Audit) -> tuple[Ladder | None, str]:
-        if top is None:
-            return None, NOT_ASKED
-        given = rows()
-        if given is None:
-            return None, "it needs the rows, and only their sums are in memory"
-        sampled = min(len(given), MOST_ROWS) < n_all
-        if len(given.classes) == 2 and given.p.ndim == 2:
-            given = replace(given, p=given.p[:, 1])
-        given, rng = _in_order(given), np.random.default_rng(random_state)
-        if len(given) > MOST_ROWS:
-            given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
-        if given.weight is not None:
-            given = given.take(given.weight > 0)
-        if reason := _obstacle(given):
-            return None, reason
-        index = {one.name: joint_index(bins[one.name], [one]) for one in given.variables}
-        way = _Way(given, keys, tuple(audit.targets.values()), bins, index, audit.level)
-        return _climb(way, audit, top, sampled, rng), ""
-
-    return find
+    if top is None:
+        return None, NOT_ASKED
+    given = rows()
+    if given is None:
+        return None, "it needs the rows, and only their sums are in memory"
+    sampled = min(len(given), MOST_ROWS) < n_all
+    if len(given.classes) == 2 and given.p.ndim == 2:
+        given = replace(given, p=given.p[:, 1])
+    given, rng = _in_order(given), np.random.default_rng(random_state)
+    if len(given) > MOST_ROWS:
+        given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
+    if given.weight is not None:
+        given = given.take(given.weight > 0)
+    if reason := _obstacle(given):
+        return None, reason
+    index = {one.name: joint_index(bins[one.name], [one]) for one in given.variables}
+    way = _Way(given, keys, tuple(audit.targets.values()), bins, index, audit.level)
+    return _climb(way, audit, top, sampled, rng), ""
 
 
 @one_blas_thread()

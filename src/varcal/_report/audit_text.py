@@ -28,19 +28,17 @@ _NAME = 33
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) -> list[str]:
+def audit_lines(audit: Audit, *, commands: bool = False) -> list[str]:
     """Return what an audit says first, the ladder, the ranking and what to do next.
 
     Parameters
     ----------
     audit : Audit
         The results.
-    ladder : bool
-        Whether to judge the ladder if that was not done before.
     commands : bool
         Whether lines to run are commands of a shell instead of Python.
     """
-    screen = audit.screen(ladder=ladder, commands=commands)
+    screen = audit.screen(commands=commands)
     lines = [
         *wrap(f"{screen.badge.upper()}  {screen.headline}", WIDTH, subsequent_indent="  "),
         "",

@@ -83,10 +83,10 @@ def people(new: Dataset, repaired: Floats) -> str:
     """Return what happens to people of new rows, and what was and is said."""
     from varcal._text import percent, text_table  # noqa: PLC0415
 
-    rates: dict[str, list[str]] = {"people": [], "happens": [], "said": [], "says repaired": []}
-    for name, variable, is_meant in PEOPLE:
-        part = is_meant(new[variable])
-        cells = (name, *(percent(one[part].mean()) for one in (new.y, new.p, repaired)))
-        for column, cell in zip(rates.values(), cells, strict=True):
-            column.append(cell)
-    return text_table(rates)
+    parts = {name: is_meant(new[variable]) for name, variable, is_meant in PEOPLE}
+    columns = {"happens": new.y, "said": new.p, "says repaired": repaired}
+    rates = {
+        head: [percent(values[part].mean()) for part in parts.values()]
+        for head, values in columns.items()
+    }
+    return text_table({"people": list(parts)} | rates)
