@@ -197,7 +197,8 @@ class Comparison:
 
     def change_text(self, row: ComparisonRow) -> str:
         """Write the change from the first set: the difference of the two figures as written."""
-        first = self.row(self.methods[0], row.metric, row.variable)
+        figure = self.methods[0], row.metric, row.variable
+        first = next(x for x in self.rows if (x.method, x.metric, x.variable) == figure)
         unit = self.unit(row.metric)
         return unit.signed(unit.difference(row.value, first.value))
 
