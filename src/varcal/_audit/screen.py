@@ -721,7 +721,7 @@ class Screen:
 
     def _gate(self, title: str) -> Todo:
         """Say how to check rows that are new."""
-        fails = "The command exits with 1" if self.commands else "This raises AssertionError"
+        fails = "The command exits with 1" if self.commands else "It fails"
         text = (
             "Use rows that neither the model nor a repair has seen. "
             f"{fails} as long as the verdict is repair. "
