@@ -726,7 +726,7 @@ class Screen:
             "Use rows that neither the model nor a repair has seen. "
             f"{fails} as long as the verdict is repair. "
         )
-        code = self.code("varcal.testing.assert_calibrated(…)", "varcal audit new.csv … --gate")
+        code = self.code("testing.assert_calibrated(…)", "varcal audit new.csv … --gate")
         return title, Sentence.of(text, code)
 
 
