@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
-from varcal._audit.ladder import CURVE, VARIABLES, climber
+from varcal._audit.ladder import CURVE, VARIABLES, judge_ladder
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
 from varcal._input.dates import read_parts
@@ -228,10 +229,11 @@ def audit(
         edges="sampled" if sampled else "exact",
         pos_label="" if pos_label is None else repr(pos_label),
         _find_curve=lambda name: _curve(evidence, judged, name, keys, level),
-        _climb=climber(
-            rows,
-            keys,
-            judged.bins,
+        _climb=partial(
+            judge_ladder,
+            rows=rows,
+            keys=keys,
+            bins=judged.bins,
             top=LADDERS[ladder],
             n_all=evidence.n_rows,
             random_state=random_state,

@@ -128,7 +128,7 @@ def _notes(found: Intersections) -> list[Sentence]:
         f"Slices: all ranges of one variable, all rectangles of two and their extensions up to "
         f"{slices.max_depth} were searched in {count(slices.n_searched, 'row')}. Gaps, "
         f"intervals ({level_text(slices.level)}) and p-values (smallest {p_text(slices.p_value)}) "
-        "allow for the search: says minus happens overstates what was searched for.",
+        "allow for the search, which makes the plain difference of says and happens too large.",
         f"Predictable gap: boosted trees, learned from past blocks of {number.n_blocks}; p-value "
         f"{p_text(number.p_value)}.",
     ]
