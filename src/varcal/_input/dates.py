@@ -287,6 +287,17 @@ def read_parts(
     return (*variables, *(part_variable(dates[part[0]], part) for part in parts))
 
 
+def parts_of(variables: Sequence[Variable]) -> list[CalendarPart]:
+    """Return the parts that vary of those variables that are dates."""
+    names = [one.name for one in variables]
+    found = []
+    for dates in variables:
+        if dates.kind == "datetime" and np.isfinite(dates.values).any():
+            ends = (float(np.nanmin(dates.values)), float(np.nanmax(dates.values)))
+            found += calendar_parts(dates, ends, names)
+    return found
+
+
 def with_calendar(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     """Return variables and the parts of those that are dates.
 
@@ -296,14 +307,8 @@ def with_calendar(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     >>> [one.name for one in with_calendar([when])]
     ['when', 'when (weekday)']
     """
-    names = [one.name for one in variables]
-    more = []
-    for dates in variables:
-        if dates.kind == "datetime" and np.isfinite(dates.values).any():
-            ends = (float(np.nanmin(dates.values)), float(np.nanmax(dates.values)))
-            parts = calendar_parts(dates, ends, names)
-            more += [part_variable(dates, part) for part in parts]
-    return (*variables, *map(_with_levels_present, more))
+    every = read_parts(variables, parts_of(variables))
+    return (*variables, *map(_with_levels_present, every[len(variables) :]))
 
 
 def _with_levels_present(variable: Variable) -> Variable:

@@ -331,7 +331,7 @@ def _score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[s
 def _variable_columns(fitted: Calibrator, X: str | Sequence[str] | None) -> dict[str, str]:
     """Return the column of each variable of the fit."""
     schema = getattr(fitted, "schema_", None)
-    own: tuple[str, ...] = () if schema is None else schema.names
+    own: tuple[str, ...] = () if schema is None else schema.columns
     names = own if X is None else (X,) if isinstance(X, str) else tuple(X)
     if not own:
         return {}
@@ -352,7 +352,7 @@ def _columns_of_kind(work: Calibration, kind: str) -> frozenset[str]:
         return frozenset()
     return frozenset(
         work.variables[name]
-        for name, own_kind, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
+        for name, own_kind, levels in zip(schema.columns, schema.kinds, schema.levels, strict=False)
         if own_kind == kind and all(isinstance(level, str) for level in levels)
     )
 
