@@ -180,8 +180,9 @@ class Calibrator(ABC):
             will come from the same blocks. Otherwise the name of a column of `X`, or the block of
             each row.
         from_logits : bool
-            Whether `p` holds logits: (n,) log-odds of `pos_label`, (n, K) logits. Say it in
-            `predict_proba`, too; exports and files take probabilities.
+            Whether `p` holds logits: (n,) log-odds of `pos_label`, (n, K) logits. The fit does not
+            remember it: say it in `predict_proba`, too. Exports, `scorer` and `apply` take
+            probabilities only, and refuse other scores or give NaN.
 
         Returns
         -------
