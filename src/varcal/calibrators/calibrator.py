@@ -450,6 +450,10 @@ class Calibrator(ABC):
         self._fitted_sums = rows.sums(with_variables=self._uses_variables)
         return self
 
+    def _unfitted(self) -> Self:
+        """Return a calibrator with the same parameters."""
+        return type(self)(**self.get_params(deep=False))
+
     def _check_parameters(self) -> None:
         """Refuse parameters of the constructor that cannot be used."""
         declared = {each.name: each.metadata.get("check") for each in self._fields() if each.init}

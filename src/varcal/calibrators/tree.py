@@ -177,8 +177,7 @@ class TreeCalibrator(Calibrator):
 
     def _fit_leaf(self, rows: CalibrationRows, inside: Bools) -> Calibrator:
         default = BetaCalibrator() if rows.n_classes == 2 else DirichletCalibrator()
-        given = default if self.calibrator is None else self.calibrator
-        inner = type(given)(**given.get_params(deep=False))
+        inner = default if self.calibrator is None else self.calibrator._unfitted()
         if inside.all():
             return inner._fit_rows(rows)
         if self.borrow > 0:
