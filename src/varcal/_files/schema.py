@@ -197,7 +197,7 @@ def _read(value: Any, hint: Any, where: str, special: Special | None, *, json: b
     if kind is np.ndarray:
         return _checked_array(array_of(value) if json else value, options, where)
     if kind in (tuple, list, frozenset, Sequence):
-        wanted = list if json else (list, tuple) if kind is Sequence else kind
+        wanted = (list, tuple) if json or kind is Sequence else kind
         _demand(isinstance(value, wanted), where, f"a {kind.__name__}")
         if kind is tuple and options[-1] is not Ellipsis:
             _demand(len(value) == len(options), where, f"of {len(options)} values")

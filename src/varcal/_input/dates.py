@@ -288,6 +288,12 @@ def read_parts(
     return (*variables, *(part_variable(dates[part[0]], part) for part in parts))
 
 
+def parts_of(variables: Sequence[Variable]) -> list[CalendarPart]:
+    """Return the parts that vary of those variables that are dates."""
+    names = [one.name for one in variables]
+    return [part for one in variables for part in calendar_parts(one, taken=names)]
+
+
 def with_calendar(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     """Return variables and the parts of those that are dates, with the levels that occur.
 
@@ -297,10 +303,8 @@ def with_calendar(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     >>> [one.name for one in with_calendar([when])]
     ['when', 'when (weekday)']
     """
-    names = [one.name for one in variables]
-    parts = [part for one in variables for part in calendar_parts(one, taken=names)]
-    found = list(read_parts(variables, parts))
-    for k, variable in enumerate(found[len(names) :], len(names)):
+    found = list(read_parts(variables, parts_of(variables)))
+    for k, variable in enumerate(found[len(variables) :], len(variables)):
         if variable.levels:
             codes, levels = present_levels(variable.values, variable.levels)
             found[k] = replace(variable, values=codes, levels=tuple(levels))

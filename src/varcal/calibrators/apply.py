@@ -264,7 +264,7 @@ class Calibration:
                 settings={"p": ...},
             )
         schema = getattr(fitted, "schema_", None)
-        own: tuple[str, ...] = () if schema is None else schema.names
+        own: tuple[str, ...] = () if schema is None else schema.columns
         names = own if X is None or not own else _tuple(X)
         if len(names) != len(own):
             raise InputError(
@@ -302,7 +302,7 @@ class Calibration:
         schema = getattr(self.fitted, "schema_", None)
         if schema is None:
             return frozenset()
-        every = zip(schema.names, schema.kinds, schema.levels, strict=True)
+        every = zip(schema.columns, schema.kinds, schema.levels, strict=False)
         return frozenset(
             self.variables[name]
             for name, own_kind, levels in every
