@@ -424,7 +424,7 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     if trees and not plain and k <= MOST_CLASSES:
         start = np.ascontiguousarray(third.T)
         cut = TreeRows.of(list(start), columns, given.n_levels, y, mass, start)
-        forest, grown, _ = fit_trees(cut, start, third, start, judge)
+        forest, grown = fit_trees(cut, start, third, start, judge)
     stages = (by_score, by_class, *([variables] if full else []), *([grown] if forest else []))
     applied = any(each.share for each in stages) or bool((given.p == 0).any())
     model = ClassesModel(

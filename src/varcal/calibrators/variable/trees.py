@@ -420,8 +420,8 @@ def depth_of(n_rows: float) -> int:
 
 def fit_trees(
     rows: TreeRows | None, base: Floats, before: Floats, start: Floats, judge: Judge
-) -> tuple[Trees | None, Stage, Floats]:
-    """Return trees, how much of them held-out rows support, and the predictor with them.
+) -> tuple[Trees | None, Stage]:
+    """Return trees, and how much of them held-out rows support.
 
     Parameters
     ----------
@@ -438,13 +438,13 @@ def fit_trees(
     """
     total, splits = float(judge.mass.sum()), judge.folds.splits()
     if rows is None or not splits or total < LEAST_ROWS:
-        return None, NOTHING, before
+        return None, NOTHING
     depth = depth_of(total)
     n_trees, eta = rows.held_out(base, splits, depth)
     after = eta[0] if before.ndim == 1 else eta.T
     stage = judge.share("trees", before, after) if n_trees else NOTHING
     if not stage.share:
-        return None, NOTHING, before
+        return None, NOTHING
     fitted = float(np.mean([judge.mass[train].sum() for train, _ in splits]))
     trees = rows.grown(start, int(np.ceil(n_trees * total / fitted)), depth)
-    return trees, stage, before + stage.share * (after - before)
+    return trees, stage

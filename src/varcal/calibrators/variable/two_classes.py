@@ -18,7 +18,7 @@ from scipy.special import expit
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.steps import Step, clipped, curve, log, score, sigmoid, sqrt
+from varcal.calibrators.steps import Step, clipped, constant, curve, log, score, sigmoid, sqrt
 from varcal.calibrators.variable.additive import (
     Design,
     Fitted,
@@ -29,25 +29,12 @@ from varcal.calibrators.variable.additive import (
     screened,
     with_pairs,
 )
-from varcal.calibrators.variable.columns import heights_at
+from varcal.calibrators.variable.columns import SCORE, heights_at
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
-from varcal.calibrators.variable.intervals import (
-    CURVES_DOUBT,
-    LOOKED_AT,
-    TREES_DOUBT,
-    Errors,
-    errors_of,
-)
+from varcal.calibrators.variable.intervals import PENALTY_DOUBT, Errors, errors_of
 from varcal.calibrators.variable.reml import LogisticLoss, held_out, weighted_gram
 from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
-from varcal.calibrators.variable.trees import (
-    LEAST_ROWS,
-    Cells,
-    TreeRows,
-    Trees,
-    cells_of,
-    fit_trees,
-)
+from varcal.calibrators.variable.trees import LEAST_ROWS, TreeRows, Trees, fit_trees
 
 # Tuned constants.
 
@@ -184,16 +171,27 @@ class LogisticModel:
         z = clipped(raw, self.least, self.most).named("logit")
         if not self.applied:
             return z
-        eta, variance = self.first.steps(z)
-        if self.moderation:
-            eta = (eta / sqrt(variance * self.moderation + 1.0)).named("moderated")
+        eta = self._curves(z)
         if self.trees is not None:
-            base = curve(z, self.base.knots, self.base.effect[:-1]).named("base")
-            grown = base + self.trees.steps((z,))[0]
-            eta = eta + (grown - eta) * self.tree_share
+            eta = eta + self._apart(scores) * self.tree_share
         if self.tilt:
             eta = eta + raw * self.tilt
         return (eta + self.shift).named("calibrated_logit")
+
+    def _curves(self, z: Step) -> Step:
+        """Return the step to e₂."""
+        eta, variance = self.first.steps(z)
+        if not self.moderation:
+            return eta
+        return (eta / sqrt(variance * self.moderation + 1.0)).named("moderated")
+
+    def _apart(self, scores: tuple[Step, ...]) -> Step:
+        """Return the step to how far the predictor with trees is from e₂."""
+        if self.trees is None:
+            return constant(0.0)
+        z = self.score_step(scores)
+        base = curve(z, self.base.knots, self.base.effect[:-1]).named("base")
+        return base + self.trees.steps((z,))[0] - self._curves(z)
 
     def response(
         self, p: Floats, columns: list[AnyArray], n_levels: list[int]
@@ -207,22 +205,23 @@ class LogisticModel:
     ) -> tuple[Floats, Floats]:
         """Return the ends of intervals that are so many standard errors from the logit."""
         pair = (1.0 - score(1), score(1))
-        found = evaluate((self.logit_steps(pair), self.score_step(pair)), p, columns, n_levels)
-        eta, z = found.T
-        error = reach * self.error(eta, z, columns)
+        outputs = (self.logit_steps(pair), self.score_step(pair), self._apart(pair))
+        eta, z, apart = evaluate(outputs, p, columns, n_levels).T
+        error = reach * self.error(eta, z, apart, columns)
         ends = [(1.0 - self.mix) * expit(eta + e) + self.mix * self.mean for e in (-error, error)]
         return np.column_stack([1.0 - ends[1], ends[0]]), np.column_stack([1.0 - ends[0], ends[1]])
 
-    def error(self, eta: Floats, z: Floats, columns: list[AnyArray]) -> Floats:
+    def error(self, eta: Floats, z: Floats, apart: Floats, columns: list[AnyArray]) -> Floats:
         """Return the standard error of calibrated logits.
 
-        Few data cannot rule out the effects that the prediction leaves out.
+        Few data cannot rule out the effects that the prediction leaves out, and where curves and
+        trees are `apart`, either may be right.
         """
         own, variance = self.full.predictor(z, columns)
-        apart = moderated(own, variance) - eta
         left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-        total = self.errors.variance(variance, eta, z, columns)
-        return np.asarray(np.sqrt(total + left * apart**2))
+        total = PENALTY_DOUBT * variance + self.errors.variance(z, columns)
+        total += left * (moderated(own, variance) - eta) ** 2
+        return np.asarray(np.sqrt(total + (max(self.tree_share, 1 - self.tree_share) * apart) ** 2))
 
 
 def _raw_logit(scores: tuple[Step, ...]) -> Step:
@@ -355,6 +354,14 @@ class First:
         """Return residuals and working weights of rows in the largest fit."""
         return self.fits.slopes()
 
+    def errors(self, rows: Rows) -> Errors:
+        """Return what the additive model may leave out."""
+        k = len(self.fits.fitted[:2]) - 1
+        applied = dict.fromkeys(self.fits.fitted[-1].design.pairs, self.pairs.share)
+        values = {SCORE: rows.z} | dict(enumerate(rows.columns))
+        fitted, X = self.fits.fitted[k], self.fits.matrices[k]
+        return errors_of(fitted, X, self.fits.slopes(k), values, applied)
+
 
 def moderated(eta: Floats, variance: Floats) -> Floats:
     """Return about the logit of the mean probability, if the logit is normal around η."""
@@ -400,12 +407,11 @@ def fit_two_classes(
     folds = make_folds(key, given.y, given.mass, given.groups, given.time)
     first, folds, record = judged_with_search(judged, given, folds, key, picked)
     model = _first_model(first, rows, some, ends, monotone=monotone, tilt=tilt)
-    grown, eta = NOTHING, first.eta
+    grown = NOTHING
     if trees and not monotone and given.columns:
-        model, grown, eta = _with_trees(model, first, rows, picked, folds, key, given.n_levels)
+        model, grown = _with_trees(model, first, rows, picked, folds, key, given.n_levels)
     model = _with_mean(model, max(first.score.share, first.variables.share, grown.share), given)
-    judge = Judge(some.y, some.mass, folds.take(picked))
-    model = replace(model, errors=_errors(model, some, eta, judge, given.n_levels))
+    model = replace(model, errors=first.errors(some))
     stages = [first.score]
     stages += [first.variables] if len(first.fits.fitted) > 1 else []
     stages += [first.pairs] if first.pairs.share and first.variables.share else []
@@ -461,11 +467,8 @@ def _with_trees(
     folds: Folds,
     key: AnyArray,
     n_levels: list[int],
-) -> tuple[LogisticModel, Stage, Floats]:
-    """Return the model with trees, as far as held-out rows support them.
-
-    Also returns the calibrated logits of the rows that the first stage was judged on.
-    """
+) -> tuple[LogisticModel, Stage]:
+    """Return the model with trees, as far as held-out rows support them."""
     base = heights_at(model.base.knots, model.base.effect, rows.z)
     held_base, held_eta = base.copy(), first.eta
     if len(picked) < len(rows.z):
@@ -478,16 +481,14 @@ def _with_trees(
     some, held_base, held_eta = rows.take(part), held_base[part], held_eta[part]
     judge = Judge(some.y, some.mass, folds.take(part))
     cut = TreeRows.of([some.z], some.columns, n_levels, some.y, some.mass, held_base[None])
-    trees, stage, after = fit_trees(cut, held_base[None], held_eta, base[None, part], judge)
+    trees, stage = fit_trees(cut, held_base[None], held_eta, base[None, part], judge)
     if trees is None:
-        return model, NOTHING, first.eta
+        return model, NOTHING
     model = replace(model, trees=trees, tree_share=stage.share, applied=True)
     here = some.take(sample(key[part], EFFECT_ROWS))
     tables = model.full.variables
     effects = tuple(_tree_effect(trees, each, here, some, n_levels) for each in tables)
-    held = np.zeros(len(rows.z))
-    held[part] = after
-    return replace(model, of_trees=effects), stage, held[picked]
+    return replace(model, of_trees=effects), stage
 
 
 def _tree_effect(
@@ -511,42 +512,6 @@ def _tree_effect(
     mean = added.reshape(len(code), -1).mean(axis=1)
     counts = np.bincount(cells.codes(every.columns[table.variable]), every.mass, minlength=256)
     return np.asarray(mean[place] - counts[code] @ mean / counts[code].sum())
-
-
-def _errors(
-    model: LogisticModel, rows: Rows, eta: Floats, judge: Judge, n_levels: list[int]
-) -> Errors:
-    """Return what held-out rows show beside the posterior variance."""
-    judged = np.flatnonzero(judge.judged())
-    if not len(judged):
-        return Errors()
-    here = rows.take(judged)
-    posterior = model.full.predictor(here.z, here.columns)[1]
-    values = {-1: here.z} | dict(enumerate(here.columns))
-    cells = _cells_that_matter(model, here, n_levels)
-    codes = [place[each.codes(values[each.variable])] for each, place in cells]
-    numbers = {
-        each.variable: values[each.variable]
-        for each in (model.full.score, *model.full.variables)
-        if len(each.knots)
-    }
-    doubt = CURVES_DOUBT if model.trees is None else TREES_DOUBT
-    return errors_of(eta[judged], posterior, here.y, here.mass, numbers, codes, doubt)
-
-
-def _cells_that_matter(
-    model: LogisticModel, rows: Rows, n_levels: list[int]
-) -> list[tuple[Cells, Ints]]:
-    """Return the cells of a few variables that matter most, and their order."""
-    if model.trees is not None:
-        best = np.argsort(-model.trees.used, kind="stable")[:LOOKED_AT]
-        return [(model.trees.cells[k], model.trees.place[0][k]) for k in best]
-    ranked = sorted(model.full.variables, key=lambda one: -float(np.ptp(one.effect)))
-    found = [cells_of(-1, rows.z, 0, rows.mass)]
-    for table in ranked[: LOOKED_AT - 1]:
-        k = table.variable
-        found.append(cells_of(k, rows.columns[k], n_levels[k], rows.mass))
-    return [(each, np.arange(256)) for each in found if each is not None]
 
 
 def _with_mean(model: LogisticModel, share: float, given: Given) -> LogisticModel:
