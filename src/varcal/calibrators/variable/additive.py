@@ -26,7 +26,8 @@ from varcal.calibrators.variable.columns import (
     number_columns,
     score_columns,
 )
-from varcal.calibrators.variable.reml import Fit, Loss, fit_blocks, refit_on_all
+from varcal.calibrators.variable.losses import Loss
+from varcal.calibrators.variable.reml import Fit, fit_blocks, refit_on_all
 
 # Tuned constants.
 

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal.calibrators.variable.losses import log_losses, means, outcomes
 
 # Tuned constants.
 
@@ -288,68 +289,58 @@ class Judge:
         judged = self.judged()
         if not judged.any():
             return Stage(name)
-        along = _Along(self.y[judged], self.mass[judged], before[judged], after[judged])
+        y, mass, total = self.y[judged], self.mass[judged], float(self.mass[judged].sum())
+        start = np.atleast_2d(before[judged].T)
+        along = _Along(y, mass, start, np.atleast_2d(after[judged].T) - start)
         w = along.best()
-        start, _, curvature = along.at(0.0)
-        saved, total = start - along.at(w)[0], float(along.mass.sum())
+        saved = mass * (log_losses(start, y) - log_losses(along.eta(w), y))
         gain = float(saved.sum()) / total
-        apart = saved - gain * along.mass
+        apart = saved - gain * mass
         units = self.folds.units
         if units is None:
-            error, count = float(np.sqrt((apart**2 / along.mass).sum())) / total, total
+            error, count = float(np.sqrt((apart**2 / mass).sum())) / total, total
         else:
             sums = np.bincount(np.unique(units[judged], return_inverse=True)[1], apart)
             count = float(len(sums))
             error = float(np.sqrt((sums**2).sum() * count / max(count - 1, 1))) / total
         # At least the error that would hold if there were nothing to correct.
-        error = max(error, w * float(np.sqrt(curvature.sum())) / total, 1e-300)
+        error = max(error, w * float(np.sqrt(along.slopes(0.0)[1])) / total, 1e-300)
         low, high = RAMPS[name]
         part = (gain / error - FEW_SAVINGS / count - later - low) / (high - low)
         if name == "score" and units is None:
             few, many = BEYOND_DOUBT
             part = max(part, (gain * total - few) / (many - few))
         share = w * float(np.clip(part, 0.0, 1.0))
-        moved = np.abs(along.probabilities(share) - along.probabilities(0.0)).sum(axis=1) / 2
-        return Stage(name, share, gain, error, float(along.mass @ moved) / total)
+        moved = np.abs(means(along.eta(share)) - means(start)).sum(axis=0) / min(len(start), 2)
+        return Stage(name, share, gain, error, float(mass @ moved) / total)
 
 
 @dataclass(frozen=True, eq=False)
 class _Along:
-    """The way between two predictors."""
+    """The way from one predictor of rows to another, of shape (outputs, n)."""
 
     y: Ints
     mass: Floats
-    before: Floats
-    after: Floats
+    start: Floats
+    move: Floats
 
-    def _logits(self, w: float) -> Floats:
-        eta = self.before + w * (self.after - self.before)
-        logits = np.column_stack([np.zeros(len(eta)), eta]) if eta.ndim == 1 else eta
-        return np.asarray(logits - logits.max(axis=1, keepdims=True))
+    def eta(self, w: float) -> Floats:
+        return np.asarray(self.start + w * self.move)
 
-    def probabilities(self, w: float) -> Floats:
-        q = np.exp(self._logits(w))
-        return np.asarray(q / q.sum(axis=1, keepdims=True))
-
-    def at(self, w: float) -> tuple[Floats, Floats, Floats]:
-        """Return losses of rows, minus their slopes, and curvatures along w."""
-        move = self.after - self.before
-        move = np.column_stack([0.0 * move, move]) if move.ndim == 1 else move
-        logits, rows = self._logits(w), np.arange(len(self.y))
-        q = np.exp(logits)
-        sums = q.sum(axis=1)
-        q /= sums[:, None]
-        mean = (q * move).sum(axis=1)
-        curvature = (q * move**2).sum(axis=1) - mean**2
-        loss, slope = np.log(sums) - logits[rows, self.y], move[rows, self.y] - mean
-        return self.mass * loss, self.mass * slope, self.mass * curvature
+    def slopes(self, w: float) -> tuple[float, float]:
+        """Return minus the first derivative of the loss by w, and the expected second one."""
+        q = means(self.eta(w))
+        mean = (q * self.move).sum(axis=0)
+        own = (outcomes(self.y, len(q)) * self.move).sum(axis=0)
+        spread = (q * self.move**2).sum(axis=0) - mean**2
+        return float(self.mass @ (own - mean)), float(self.mass @ spread)
 
     def best(self) -> float:
         """Return the w in [0, 1] with the least loss."""
         w = 0.5
         for _ in range(30):
-            _, slope, curvature = self.at(w)
-            new = float(np.clip(w + slope.sum() / max(float(curvature.sum()), 1e-12), 0.0, 1.0))
+            slope, curvature = self.slopes(w)
+            new = float(np.clip(w + slope / max(curvature, 1e-12), 0.0, 1.0))
             done, w = abs(new - w) < 1e-6, new
             if done:
                 break

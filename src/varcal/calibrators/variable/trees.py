@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.steps import Forest, Step
 from varcal.calibrators.variable.columns import distinct
+from varcal.calibrators.variable.losses import log_losses, means, outcomes
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
 # Tuned constants, chosen on worlds with jumps, a checkerboard, three-way spikes, and two tables.
@@ -238,22 +238,20 @@ class TreeRows:
         held = np.array([out for _, out in splits])
         growing = _Growing(self, base, np.array([fit * self.mass for fit, _ in splits]), depth)
         rows, fold = np.flatnonzero(held.any(axis=0)), held.argmax(axis=0)
-        best, least, found = 0, self._loss(base[:, rows], rows), base
+        y, mass = self.y[rows], self.mass[rows]
+        best, found = 0, base[:, rows]
+        least = float(mass @ log_losses(found, y))
         for n in range(1, MOST_TREES + 1):
             growing.step()
-            eta = base.copy()
-            eta[:, rows] = growing.eta[fold[rows], :, rows].T
-            loss = self._loss(eta[:, rows], rows)
+            eta = growing.eta[fold[rows], :, rows].T
+            loss = float(mass @ log_losses(eta, y))
             if loss < least:
                 best, least, found = n, loss, eta
             elif n >= best + PATIENCE:
                 break
-        return best, found
-
-    def _loss(self, eta: Floats, at: Ints) -> float:
-        logits = np.vstack([np.zeros(len(at)), eta]) if len(eta) == 1 else eta
-        own = logits[self.y[at], np.arange(len(at))]
-        return float(self.mass[at] @ (np.logaddexp.reduce(logits, axis=0) - own))
+        eta = base.copy()
+        eta[:, rows] = found
+        return best, eta
 
     def grown(self, base: Floats, n_trees: int, depth: int) -> Trees:
         """Return trees of all rows."""
@@ -267,12 +265,8 @@ class TreeRows:
 
 def _slopes(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
     """Return gradients and curvatures of the loss by predictors of shape (…, outputs, n)."""
-    if eta.shape[-2] == 1:
-        q = expit(eta)
-        return q - y, q * (1.0 - q)
-    q = np.exp(eta - eta.max(axis=-2, keepdims=True))
-    q /= q.sum(axis=-2, keepdims=True)
-    return q - (np.arange(eta.shape[-2])[:, None] == y), q * (1.0 - q)
+    q = means(eta)
+    return q - outcomes(y, eta.shape[-2]), q * (1.0 - q)
 
 
 class _Growing:

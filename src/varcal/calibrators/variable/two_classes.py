@@ -32,7 +32,8 @@ from varcal.calibrators.variable.additive import (
 from varcal.calibrators.variable.columns import SCORE, heights_at
 from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT, Errors, errors_of
-from varcal.calibrators.variable.reml import LogisticLoss, held_out, weighted_gram
+from varcal.calibrators.variable.losses import LogisticLoss
+from varcal.calibrators.variable.reml import held_out, weighted_gram
 from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
 from varcal.calibrators.variable.trees import LEAST_ROWS, TreeRows, Trees, fit_trees
 
