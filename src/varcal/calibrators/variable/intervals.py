@@ -85,11 +85,7 @@ class Errors:
 
 
 def errors_of(
-    fitted: Fitted,
-    X: Floats,
-    slopes: tuple[Floats, Floats],
-    values: dict[int, AnyArray],
-    applied: dict[tuple[int, int], float],
+    fitted: Fitted, values: dict[int, AnyArray], applied: dict[tuple[int, int], float]
 ) -> Errors:
     """Return what a fit may leave out.
 
@@ -97,23 +93,19 @@ def errors_of(
     ----------
     fitted : Fitted
         The fit.
-    X : ndarray of shape (n, p)
-        Its columns.
-    slopes : tuple of ndarray
-        Residuals and working weights of rows.
     values : dict of int to ndarray
         Numbers and levels by their positions; −1 is the score's logit.
     applied : dict of tuple to float
         How much of the surface of a pair is applied.
     """
-    design, spans = fitted.design, fitted.design.spans()
+    design, spans, X = fitted.design, fitted.design.spans(), fitted.X
     tables = [each for each in (design.score, *design.variables) if len(each.knots)]
 
     def size(each: Columns) -> float:
         return float(np.ptp(each.table @ fitted.fit.beta[spans[each.variable,]]))
 
     tables = sorted(tables, key=lambda each: (each.variable != SCORE, -size(each), each.variable))
-    sums = _Sums(X, *slopes, fitted.fit.covariance)
+    sums = _Sums(X, *fitted.slopes(), fitted.fit.covariance)
     kept: list[Cells] = []
     heights: list[tuple[Floats, Floats]] = []
     lines = []

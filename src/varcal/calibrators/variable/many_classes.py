@@ -28,20 +28,25 @@ from varcal.calibrators import steps
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.regression import fit_softmax, softmax
 from varcal.calibrators.steps import Step
-from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
-from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
+from varcal.calibrators.variable.additive import Design, Fitted, Tables, screened
+from varcal.calibrators.variable.dependence import (
+    Given,
+    Judged,
+    Record,
+    judged_with_search,
+    within_units,
+)
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.losses import LARGEST_LOG_POWER, PowerLoss, powered
-from varcal.calibrators.variable.reml import CERTAIN_WEIGHT, fit_blocks, held_out, weighted_gram
-from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
+from varcal.calibrators.variable.reml import CERTAIN_WEIGHT, fit_blocks
+from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage, make_folds, sample
 from varcal.calibrators.variable.trees import TreeRows, Trees, fit_trees
 from varcal.calibrators.variable.two_classes import (
     BELOW_LEAST,
     CALIBRATED_SCORES,
-    FEW_ROWS,
-    FEW_ROWS_PER_VARIABLE,
     MOST_ROWS,
     TINY,
+    enough_rows,
 )
 
 # Tuned constants.
@@ -291,48 +296,23 @@ class ClassesModel:
         return expit(middle - error), expit(middle + error)
 
 
-@dataclass(frozen=True, eq=False)
-class Powered:
-    """The power along variables, judged on held-out rows; `eta` is ℓ₂."""
-
-    fitted: Fitted
-    X: Floats
-    loss: PowerLoss
-    variables: Stage
-    eta: Floats
-
-    @classmethod
-    def of(
-        cls,
-        design: Design,
-        certain: Floats,
-        columns: list[AnyArray],
-        loss: PowerLoss,
-        judge: Judge,
-        later: float,
-    ) -> Powered:
-        """Fit and judge the power."""
-        design = screened(design, columns, *loss.slopes(np.zeros(len(loss.y))))[0]
-        X = design.matrix(certain, columns)
-        fitted = fit_design(design, X, loss, np.zeros(1 + bool(design.score.block("slope").stop)))
-        eta = held_out(X, loss, design.groups(), fitted.fit, judge.folds.splits())
-        after = powered(loss.logs, eta)
-        stage = judge.share("variables", loss.logs, after, later)
-        return cls(fitted, X, loss, stage, loss.logs + stage.share * (after - loss.logs))
-
-    @property
-    def applied(self) -> float:
-        """How much of it is applied."""
-        return self.variables.share
-
-    def slopes(self) -> tuple[Floats, Floats]:
-        """Return slopes and working weights of rows."""
-        return self.loss.slopes(self.X @ self.fitted.fit.beta)
-
-    def tables(self) -> Tables:
-        """Return η."""
-        M = weighted_gram(self.X, self.slopes()[1])
-        return self.fitted.tables(self.fitted.design.offset, M)
+def judged_power(
+    design: Design,
+    certain: Floats,
+    columns: list[AnyArray],
+    loss: PowerLoss,
+    judge: Judge,
+    by_score: Stage,
+) -> Judged:
+    """Return the power along variables, judged on held-out rows; its `eta` is ℓ₂."""
+    design = screened(design, columns, *loss.slopes(np.zeros(len(loss.y))))[0]
+    start = np.zeros(1 + bool(design.score.block("slope").stop))
+    fitted = Fitted.of(design, design.matrix(certain, columns), loss, start)
+    after = powered(loss.logs, fitted.held_out(judge.folds.splits()))
+    later = CALIBRATED_SCORES * (1.0 - by_score.share)
+    stage = judge.share("variables", loss.logs, after, later)
+    eta = loss.logs + stage.share * (after - loss.logs)
+    return Judged((fitted,), by_score, stage, NOTHING, loss.logs, eta)
 
 
 def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[ClassesModel, Record]:
@@ -358,23 +338,19 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     design = Design.of(certain, columns, given.n_levels, mass, ends)
     design = replace(design, offset=0.0 * design.offset)
     full, variables, second, record = None, NOTHING, first, Record()
-    enough = n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns) and judge.folds.splits()
-    if enough and design.variables:
-        loss, later = PowerLoss(first, y, mass), CALIBRATED_SCORES * (1.0 - by_score.share)
+    if enough_rows(n, len(columns)) and judge.folds.splits() and design.variables:
+        loss = PowerLoss(first, y, mass)
 
-        def judged(folds: Folds) -> Powered:
-            own = Judge(y, mass, folds.take(picked))
-            return within_units(
-                own,
-                design,
-                columns,
-                lambda some: Powered.of(some, certain, columns, loss, own, later),
-            )
+        def judged(judge: Judge) -> Judged:
+            def of(own: Design) -> Judged:
+                return judged_power(own, certain, columns, loss, judge, by_score)
 
-        found, folds, record = judged_with_search(judged, given, folds, key, picked)
+            return within_units(judge, design, columns, of)
+
+        found, folds, record = judged_with_search(judged, given, key, picked)
         judge = Judge(y, mass, folds.take(picked))
-        full, variables, second = found.tables(), found.variables, found.eta
-        record = replace(record, fits=((found.fitted, full, variables.share),))
+        full, variables, second = found.fits[0].tables(), found.variables, found.eta
+        record = replace(record, fits=((found.fits[0], full, variables.share),))
     class_map, by_class, third = None, Stage("classes"), second
     if judge.folds.splits() and not plain and k <= MOST_CLASSES:
         class_map, by_class, third = _judged_map(second, judge)

@@ -24,17 +24,20 @@ from varcal.calibrators.variable.additive import (
     Fitted,
     Table,
     Tables,
-    fit_design,
-    on_all_rows,
     screened,
     with_pairs,
 )
 from varcal.calibrators.variable.columns import SCORE, heights_at
-from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
+from varcal.calibrators.variable.dependence import (
+    Given,
+    Judged,
+    Record,
+    judged_with_search,
+    within_units,
+)
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT, Errors, errors_of
 from varcal.calibrators.variable.losses import LogisticLoss
-from varcal.calibrators.variable.reml import held_out, weighted_gram
-from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
+from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, sample
 from varcal.calibrators.variable.trees import LEAST_ROWS, TreeRows, Trees, fit_trees
 
 # Tuned constants.
@@ -251,117 +254,59 @@ class Rows:
         return LogisticLoss(self.y.astype(np.float64), self.mass, offset)
 
 
-@dataclass(frozen=True, eq=False)
-class Fits:
-    """Fits of the score, with variables, and with pairs of these: as many as rows allow."""
-
-    fitted: tuple[Fitted, ...]
-    matrices: tuple[Floats, ...]
-    loss: LogisticLoss
-
-    @classmethod
-    def of(cls, design: Design, rows: Rows, *, pairs: bool) -> Fits:
-        """Fit a design."""
-        loss, total = rows.loss(design), float(rows.mass.sum())
-        # The line with which, beside the offset, the logit is 0.
-        line = design.score.table[:-1, : 1 + bool(design.score.block("slope").stop)]
-        start = np.asarray(np.linalg.lstsq(line, -design.offset[:-1])[0], dtype=np.float64)
-        enough = total >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(design.variables)
-        bare = replace(design, variables=())
-        if not enough:
-            bare = replace(bare, score=design.score.narrow(2))
-        X = bare.matrix(rows.z, [])
-        found, matrices = [fit_design(bare, X, loss, start)], [X]
-        if enough and design.variables:
-            design, tests = screened(design, rows.columns, *loss.slopes(X @ found[0].fit.beta))
-            wide = design.matrix(rows.z, rows.columns)
-            found.append(fit_design(design, wide, loss, start))
-            matrices.append(wide)
-            if pairs and total >= LEAST_ROWS:
-                slopes = loss.slopes(wide @ found[1].fit.beta)
-                design = with_pairs(design, tests, wide, rows.mass, slopes)
-            if design.pairs:
-                widest = design.matrix(rows.z, rows.columns)
-                found.append(fit_design(design, widest, loss, start, found[1].fit))
-                matrices.append(widest)
-        return cls(tuple(found), tuple(matrices), loss)
-
-    def slopes(self, k: int = -1) -> tuple[Floats, Floats]:
-        """Return residuals and working weights of rows, by default in the largest fit."""
-        return self.loss.slopes(self.matrices[k] @ self.fitted[k].fit.beta)
-
-    def tables(self, k: int, every: Rows | None = None) -> Tables:
-        """Return the tables of one of the fits, after a step on all rows if they are given."""
-        fitted = self.fitted[k]
-        M = weighted_gram(self.matrices[k], self.slopes(k)[1])
-        if every is not None:
-            fitted = on_all_rows(fitted, every.z, every.columns, every.loss(fitted.design))
-        return fitted.tables(fitted.design.offset, M)
-
-    def held_out(self, k: int, splits: list[tuple[AnyArray, AnyArray]]) -> Floats:
-        """Return the predictor of held-out rows in one of the fits."""
-        fitted = self.fitted[k]
-        eta = held_out(self.matrices[k], self.loss, fitted.design.groups(), fitted.fit, splits)
-        return np.asarray(eta + self.loss.offset)
+def fits_of(design: Design, rows: Rows, *, pairs: bool) -> tuple[Fitted, ...]:
+    """Return fits of the score, with variables, and with pairs of these: as many as rows allow."""
+    loss, total = rows.loss(design), float(rows.mass.sum())
+    # The line with which, beside the offset, the logit is 0.
+    line = design.score.table[:-1, : 1 + bool(design.score.block("slope").stop)]
+    start = np.asarray(np.linalg.lstsq(line, -design.offset[:-1])[0], dtype=np.float64)
+    enough = enough_rows(total, len(design.variables))
+    bare = replace(design, variables=())
+    if not enough:
+        bare = replace(bare, score=design.score.narrow(2))
+    alone = Fitted.of(bare, bare.matrix(rows.z, []), loss, start)
+    if not enough or not design.variables:
+        return (alone,)
+    design, tests = screened(design, rows.columns, *alone.slopes())
+    wide = Fitted.of(design, design.matrix(rows.z, rows.columns), loss, start)
+    if pairs and total >= LEAST_ROWS:
+        design = with_pairs(design, tests, wide.X, rows.mass, wide.slopes())
+    if not design.pairs:
+        return alone, wide
+    X = design.matrix(rows.z, rows.columns)
+    return alone, wide, Fitted.of(design, X, loss, start, wide)
 
 
-@dataclass(frozen=True, eq=False)
-class First:
-    """What held-out rows say of the score's curve and the additive model.
+def enough_rows(total: float, n_variables: int) -> bool:
+    """Return whether rows are enough for more than a line of the score."""
+    return total >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * n_variables
 
-    Attributes
-    ----------
-    fits : Fits
-        The fits.
-    score, variables, pairs : Stage
-        a, b, and how much of the surfaces of pairs is in the additive model.
-    base, eta : ndarray
-        e₁ and e₂ of held-out rows.
-    """
 
-    fits: Fits
-    score: Stage
-    variables: Stage
-    pairs: Stage
-    base: Floats
-    eta: Floats
+def judged_fits(fits: tuple[Fitted, ...], rows: Rows, judge: Judge) -> Judged:
+    """Return how much of fits held-out rows support."""
+    z, splits = rows.z, judge.folds.splits()
+    offset = heights_at(fits[0].design.score.knots, fits[0].design.offset, z)
+    held = [each.held_out(splits) + offset for each in fits]
+    by_score = judge.share("score", z, held[0])
+    base = z + by_score.share * (held[0] - z)
+    if len(fits) == 1:
+        return Judged(fits, by_score, NOTHING, NOTHING, base, base)
+    variance = fits[1].tables().predictor(z, rows.columns)[1]
+    eta, pairs = moderated(held[1], variance), NOTHING
+    if len(fits) == 3:
+        paired = moderated(held[2], variance)
+        pairs = judge.share("pairs", eta, paired)
+        eta = eta + pairs.share * (paired - eta)
+    later = CALIBRATED_SCORES * (1.0 - by_score.share)
+    variables = judge.share("variables", base, eta, later)
+    return Judged(fits, by_score, variables, pairs, base, base + variables.share * (eta - base))
 
-    @classmethod
-    def of(cls, fits: Fits, rows: Rows, judge: Judge) -> First:
-        """Judge fits."""
-        z, splits = rows.z, judge.folds.splits()
-        after = fits.held_out(0, splits)
-        by_score = judge.share("score", z, after)
-        base = z + by_score.share * (after - z)
-        if len(fits.fitted) == 1:
-            return cls(fits, by_score, NOTHING, NOTHING, base, base)
-        variance = fits.tables(1).predictor(z, rows.columns)[1]
-        eta, pairs = moderated(fits.held_out(1, splits), variance), NOTHING
-        if len(fits.fitted) == 3:
-            paired = moderated(fits.held_out(2, splits), variance)
-            pairs = judge.share("pairs", eta, paired)
-            eta = eta + pairs.share * (paired - eta)
-        later = CALIBRATED_SCORES * (1.0 - by_score.share)
-        variables = judge.share("variables", base, eta, later)
-        eta = base + variables.share * (eta - base)
-        return cls(fits, by_score, variables, pairs, base, eta)
 
-    @property
-    def applied(self) -> float:
-        """How much of any correction is applied at most."""
-        return max(self.score.share, self.variables.share)
-
-    def slopes(self) -> tuple[Floats, Floats]:
-        """Return residuals and working weights of rows in the largest fit."""
-        return self.fits.slopes()
-
-    def errors(self, rows: Rows) -> Errors:
-        """Return what the additive model may leave out."""
-        k = len(self.fits.fitted[:2]) - 1
-        applied = dict.fromkeys(self.fits.fitted[-1].design.pairs, self.pairs.share)
-        values = {SCORE: rows.z} | dict(enumerate(rows.columns))
-        fitted, X = self.fits.fitted[k], self.fits.matrices[k]
-        return errors_of(fitted, X, self.fits.slopes(k), values, applied)
+def errors_in(first: Judged, rows: Rows) -> Errors:
+    """Return what the additive model may leave out."""
+    applied = dict.fromkeys(first.fits[-1].design.pairs, first.pairs.share)
+    values = {SCORE: rows.z} | dict(enumerate(rows.columns))
+    return errors_of(first.fits[:2][-1], values, applied)
 
 
 def moderated(eta: Floats, variance: Floats) -> Floats:
@@ -394,50 +339,48 @@ def fit_two_classes(
     picked = sample(key, MOST_ROWS)
     some = rows.take(picked)
 
-    whole = Fits.of(design, some, pairs=not monotone)
+    whole = fits_of(design, some, pairs=not monotone)
 
-    def judged(folds: Folds) -> First:
-        judge = Judge(some.y, some.mass, folds.take(picked))
-
-        def of(own: Design) -> First:
-            fits = whole if own is design else Fits.of(own, some, pairs=not monotone)
-            return First.of(fits, some, judge)
+    def judged(judge: Judge) -> Judged:
+        def of(own: Design) -> Judged:
+            fits = whole if own is design else fits_of(own, some, pairs=not monotone)
+            return judged_fits(fits, some, judge)
 
         return within_units(judge, design, some.columns, of)
 
-    folds = make_folds(key, given.y, given.mass, given.groups, given.time)
-    first, folds, record = judged_with_search(judged, given, folds, key, picked)
+    first, folds, record = judged_with_search(judged, given, key, picked)
     model = _first_model(first, rows, some, ends, monotone=monotone, tilt=tilt)
     grown = NOTHING
     if trees and not monotone and given.columns:
         model, grown = _with_trees(model, first, rows, picked, folds, key, given.n_levels)
-    model = _with_mean(model, max(first.score.share, first.variables.share, grown.share), given)
-    model = replace(model, errors=first.errors(some))
+    model = _with_mean(model, max(first.applied, grown.share), given)
+    model = replace(model, errors=errors_in(first, some))
     stages = [first.score]
-    stages += [first.variables] if len(first.fits.fitted) > 1 else []
+    stages += [first.variables] if len(first.fits) > 1 else []
     stages += [first.pairs] if first.pairs.share and first.variables.share else []
     stages += [grown] if grown.share else []
-    largest = 2 if first.pairs.share else len(first.fits.fitted[:2]) - 1
-    fits = [(first.fits.fitted[largest], model.full, model.share)]
+    largest = 2 if first.pairs.share else len(first.fits[:2]) - 1
+    fits = [(first.fits[largest], model.full, model.share)]
     if not first.variables.share:
         alone = first.score.share * (1.0 - model.tree_share)
-        fits.append((first.fits.fitted[0], first.fits.tables(0), alone))
+        fits.append((first.fits[0], first.fits[0].tables(), alone))
     return model, replace(record, stages=tuple(stages), fits=tuple(fits))
 
 
 def _first_model(
-    first: First, rows: Rows, some: Rows, ends: tuple[float, float], *, monotone: bool, tilt: float
+    first: Judged, rows: Rows, some: Rows, ends: tuple[float, float], *, monotone: bool, tilt: float
 ) -> LogisticModel:
     """Return the model without trees, from coefficients of all rows."""
-    every = None if len(some.z) == len(rows.z) else rows
-    alone, b = first.fits.tables(0, every), first.variables.share
+    fits, b = first.fits, first.variables.share
+    if len(some.z) < len(rows.z):
+        loss = rows.loss(fits[0].design)
+        fits = tuple(each.on_all_rows(rows.z, rows.columns, loss) for each in fits)
+    alone, *larger = (each.tables() for each in fits)
     raw = replace(alone.score, effect=np.append(alone.score.knots, 0.0))
     base = Tables(raw).mixed(replace(alone, scale=0.0), first.score.share)
-    full, share = alone, first.score.share
-    if len(first.fits.fitted) > 1:
-        full, share = first.fits.tables(1, every), b
+    full, share = (larger[0], b) if larger else (alone, first.score.share)
     if first.pairs.share:
-        full = full.mixed(first.fits.tables(2, every), first.pairs.share)
+        full = full.mixed(larger[1], first.pairs.share)
     tables = base.mixed(full, b) if b else base
     if monotone:
         base, tables = _rising(base), _rising(tables)
@@ -462,7 +405,7 @@ def _rising(tables: Tables) -> Tables:
 
 def _with_trees(
     model: LogisticModel,
-    first: First,
+    first: Judged,
     rows: Rows,
     picked: Ints,
     folds: Folds,
