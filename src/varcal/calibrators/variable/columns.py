@@ -24,8 +24,8 @@ TEMPER = 0.5
 # Limits of resolution: half and twice each value moved the mean log-loss of three worlds by less
 # than .0004 either way.
 
-#: B-splines of a curve at most, and rows for each.
-SPLINES, ROWS_PER_SPLINE = 20, 20.0
+#: B-splines of a curve at most.
+SPLINES = 20
 #: Columns of a curve: the smoothest combinations of its B-splines.
 CURVE_COLUMNS = 12
 #: Values and logits are winsorized at this quantile and at 1 minus it.
@@ -148,7 +148,7 @@ def score_columns(z: Floats, weight: Floats, ends: tuple[float, float]) -> tuple
     blocks = {"level": np.ones((len(found), 1)), "slope": unit[:, None]}
     rank = np.cumsum(share) - share / 2
     if len(np.unique(kept)) > 2:
-        blocks["curve"] = _curve(rank, share, unit, float(counts.sum()))
+        blocks["curve"] = _curve(rank, share, unit)
     # Knots where rows are many, and along the whole range.
     along = 0.5 * rank + 0.5 * (kept - kept[0]) / (kept[-1] - kept[0])
     knots = _thinned(along)
@@ -180,7 +180,7 @@ def number_columns(k: int, values: Floats, weight: Floats) -> Columns | None:
             argument="X",
         )
     if len(found) > 2:
-        blocks["curve"] = _curve(rank, share, line, float(weight.sum()))
+        blocks["curve"] = _curve(rank, share, line)
         raw = np.clip(found, low, high) / max(abs(low), abs(high), np.finfo(float).tiny)
         raw = raw - share @ raw
         spread = float(np.sqrt(share @ raw**2))
@@ -220,9 +220,9 @@ def level_columns(k: int, codes: Ints, n_levels: int, weight: Floats) -> Columns
     return Columns(k, np.empty(0), table, (("levels", table.shape[1]),))
 
 
-def _curve(u: Floats, share: Floats, line: Floats, total: float) -> Floats:
+def _curve(u: Floats, share: Floats, line: Floats) -> Floats:
     """Return a P-spline of u whose penalty is a ridge: centred, without a line, smoothest first."""
-    splines = int(max(5, min(SPLINES, len(u) + 2, total / ROWS_PER_SPLINE)))
+    splines = max(5, min(SPLINES, len(u) + 2))
     differences = np.diff(np.eye(splines), 2, axis=0)
     values, vectors = np.linalg.eigh(differences.T @ differences)
     turn = (vectors[:, 2:] / np.sqrt(values[2:]))[:, :CURVE_COLUMNS]

@@ -20,7 +20,7 @@ from varcal.calibrators.variable.additive import Fitted, Table
 from varcal.calibrators.variable.columns import SCORE, heights_at
 from varcal.calibrators.variable.dependence import Given, Record
 from varcal.calibrators.variable.many_classes import ClassesModel
-from varcal.calibrators.variable.shrinkage import Stage, sample
+from varcal.calibrators.variable.shrinkage import Stage
 from varcal.calibrators.variable.trees import Trees
 from varcal.calibrators.variable.two_classes import LogisticModel
 from varcal.exceptions import InputError
@@ -213,10 +213,9 @@ def terms_of(
 ) -> tuple[Term, ...]:
     """Return the terms of a fit, the one that changed probabilities most first."""
     found = {name: Term(name, 0.0, 0.0, 0.0, active=False) for name in names}
-    some = sample(given.key(given.p.reshape(len(given.y), -1).T, given.columns), MEASURED_ROWS)
-    columns, mass = [each[some] for each in given.columns], given.mass[some]
-    p, k = given.p[some], 2 if given.p.ndim == 1 else given.p.shape[1]
-    scores = steps.class_scores(k)
+    columns, mass = [each[:MEASURED_ROWS] for each in given.columns], given.mass[:MEASURED_ROWS]
+    p = given.p[:MEASURED_ROWS]
+    scores = steps.class_scores(2 if p.ndim == 1 else p.shape[1])
     z = evaluate((model.score_step(scores),), p, columns, given.n_levels)[:, 0]
     eta, respond = model.response(p, columns, given.n_levels)
     for fitted, tables, share in record.fits:

@@ -37,9 +37,14 @@ from varcal.calibrators.variable.dependence import (
     within_units,
 )
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
-from varcal.calibrators.variable.losses import LARGEST_LOG_POWER, PowerLoss, powered
-from varcal.calibrators.variable.reml import CERTAIN_WEIGHT, fit_blocks
-from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage, make_folds, sample
+from varcal.calibrators.variable.losses import (
+    LARGEST_LOG_POWER,
+    LEAST_WEIGHT,
+    PowerLoss,
+    powered,
+)
+from varcal.calibrators.variable.reml import fit_blocks
+from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage, make_folds
 from varcal.calibrators.variable.trees import TreeRows, Trees, fit_trees
 from varcal.calibrators.variable.two_classes import (
     BELOW_LEAST,
@@ -152,7 +157,7 @@ def fit_class_map(logs: Floats, y: Ints, mass: Floats) -> ClassMap:
     theta, _ = fit_softmax(inner, y, mass, penalty=penalty / n, target=np.eye(k, k + 1), free=free)
     inner = np.hstack([inner, np.ones((len(y), 1))])
     q = softmax(inner @ theta.T)
-    weight = mass[:, None] * np.maximum(q * (1.0 - q), CERTAIN_WEIGHT * rates)
+    weight = mass[:, None] * np.maximum(q * (1.0 - q), LEAST_WEIGHT)
     covariance = np.array(
         [
             np.linalg.inv((inner * w[:, None]).T @ inner + np.diag(2.0 * each))
@@ -322,7 +327,7 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     whole = log_rows(given.p, floor)
     key = given.key(whole.T, given.columns)
     folds = make_folds(key, given.y, given.mass, given.groups, given.time)
-    picked = sample(key, MOST_ROWS)
+    picked = np.arange(min(len(key), MOST_ROWS))
     logs, y, mass = whole[picked], given.y[picked], given.mass[picked]
     columns = [each[picked] for each in given.columns]
     power, power_error = _power_of(whole, given.y, given.mass)

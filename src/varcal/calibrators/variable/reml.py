@@ -26,19 +26,16 @@ from scipy.linalg import lapack
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators.variable.losses import Loss
 
-# Tuned constants.
+# A tuned constant.
 
 #: a: what a block keeps where the data say nothing about it. Half and twice the value moved the
 #: mean log-loss of three worlds by −.0003 and +.0004.
 PRIOR_EDF = 0.1
-#: The least working weight of a row, over its weight, in the posterior covariance: that of a
-#: probability of about 1 %. Where outcomes are certain, the likelihood is flat on one side only.
-CERTAIN_WEIGHT = 0.01
-#: Where penalties start: stiff, because from soft starts the iteration ends in worse optima.
-FIRST_PENALTY = 100.0
 
 # Limits of the iteration; they bound time and rounding.
 
+#: Where penalties start: stiff, because from soft starts the iteration ends in worse optima.
+FIRST_PENALTY = 100.0
 MAX_STEPS, ROUNDS, HELD_OUT_ROUNDS = 25, 6, 4
 #: Changes of η and of log λ that end it, and of log λ that end the rounds of one step.
 ETA_TOLERANCE, PENALTY_TOLERANCE, ROUND_TOLERANCE = 0.01, 0.1, 0.02
@@ -136,15 +133,7 @@ def fit_blocks(
             and change < PENALTY_TOLERANCE
         ):
             break
-    raised = _with_certain(H, short, loss.slopes(eta)[1], loss.weight)
-    return _finished(beta, lam, groups, raised)
-
-
-def _with_certain(H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass: Floats) -> Floats:
-    """Return XᵀWX with at least `CERTAIN_WEIGHT` on every row."""
-    extra = CERTAIN_WEIGHT * mass - weight
-    some = np.flatnonzero(extra > 0)
-    return H + weighted_gram(X[some], extra[some]) if len(some) else H
+    return _finished(beta, lam, groups, H)
 
 
 def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) -> Fit:
@@ -153,13 +142,10 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     `chunks` yields columns and losses of parts of the rows; a sixteenth of them guards the step.
     """
     p = len(fit.beta)
-    H, raised, right, guard = np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), []
+    H, right, guard = np.zeros((p, p)), np.zeros(p), []
     for X, loss in chunks:
         residual, weight = loss.slopes(X @ fit.beta)
-        short = _short(X)
-        part = weighted_gram(short, weight)
-        H += part
-        raised += _with_certain(part, short, weight, loss.weight)
+        H += weighted_gram(_short(X), weight)
         right += X.T @ residual
         guard.append((X[::16].copy(), loss.take(slice(None, None, 16))))
 
@@ -172,7 +158,7 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     share, most = 1.0, penalized(fit.beta) * 1.01
     while share > 1e-3 and not penalized(fit.beta + share * move) <= most:
         share /= 2.0
-    return _finished(fit.beta + share * move, fit.penalties, groups, raised)
+    return _finished(fit.beta + share * move, fit.penalties, groups, H)
 
 
 def held_out(

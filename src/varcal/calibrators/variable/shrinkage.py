@@ -22,30 +22,26 @@ from varcal.calibrators.variable.losses import log_losses, means, outcomes
 
 # Tuned constants.
 
-#: Ramps in standard errors. Score: from 0 the curve cost more than .002 of log-loss in 3 % of draws
-#: of 1,000 calibrated scores. Variables and the map between classes: shrunk by their penalties
-#: already. Pairs and trees: many are tried; 1.25 to 3 was chosen on worlds with jumps,
-#: checkerboards and calibrated scores.
-RAMPS = {
-    "score": (0.5, 1.5),
-    "classes": (0.0, 1.0),
-    "variables": (0.0, 1.0),
-    "pairs": (1.25, 3.0),
-    "trees": (1.25, 3.0),
-}
-#: The log-likelihood of held-out rows between which a correction of the score is beyond doubt: a
-#: few extremely wrong scores make the standard error of savings as large as the savings.
-BEYOND_DOUBT = (10.0, 20.0)
+#: Where ramps start, in standard errors; one standard error later a correction is fully applied.
+#: Score: from 0 the curve cost more than .002 of log-loss in 3 % of draws of 1,000 calibrated
+#: scores. Variables and the map between classes: shrunk by their penalties already. Pairs and
+#: trees: many are tried; chosen on worlds with jumps, checkerboards and calibrated scores.
+RAMPS = {"score": 0.5, "classes": 0.0, "variables": 0.0, "pairs": 1.5, "trees": 1.5}
+#: The log-likelihood of held-out rows above which a correction of the score is beyond doubt, fully
+#: at twice as much: a few extremely wrong scores make the standard error of savings as large as the
+#: savings. Without it one of six models of a table lost .0049.
+BEYOND_DOUBT = 10.0
 #: Ramps start later by this over the number of independent savings.
 FEW_SAVINGS = 50.0
 #: Folds: half as many cost .0008 of log-loss with few rows.
 N_FOLDS = 5
-#: Stretches of time with about equal numbers of rows; the first is never held out. Shorter ones
-#: that count as one observation each.
-N_STRETCHES, N_PERIODS = 6, 60
+#: Stretches of time that count as one observation each: what they save is about independent.
+N_PERIODS = 60
+
 #: Groups, or rows, below which scores stay as they are.
 LEAST_UNITS, LEAST_ROWS = 5, 20.0
-
+#: Longer stretches of time of about equally many rows; the first is never held out.
+N_STRETCHES = N_FOLDS + 1
 #: Rows from which three folds judge, and from which one does: more take time and say the same.
 FEWER_ROWS, FEWEST_ROWS = 3_000.0, 30_000.0
 # SplitMix64's constants.
@@ -59,7 +55,8 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 def content_order(p: AnyArray, y: AnyArray, columns: Iterable[AnyArray | None]) -> Ints:
     """Return an order of rows that depends on their contents alone.
 
-    Sums of rows in this order are the same to the last bit, however the rows were given.
+    Sums of rows in this order are the same to the last bit, however the rows were given. It is the
+    order of a hash, so that the first rows are a random sample.
 
     >>> p, y, turned = np.array([0.1, 0.2, 0.3]), np.zeros(3), np.array([2, 0, 1])
     >>> first, again = (r[content_order(r, y, [])] for r in (p, p[turned]))
@@ -69,7 +66,14 @@ def content_order(p: AnyArray, y: AnyArray, columns: Iterable[AnyArray | None]) 
     every = p.reshape(len(p), -1).T
     # A column that does not tell rows apart must not change their order either.
     rest = (column for column in columns if column is not None and _varies(column))
-    return np.asarray(np.argsort(hashed([*every, y, *rest])), dtype=np.intp)
+    key = hashed([*every, y, *rest])
+    order = np.argsort(key, kind="stable")
+    # Equal rows are spread, so that the first rows of tied scores are a sample, too.
+    count = np.arange(len(key))
+    repeated = np.diff(key[order].astype(np.float64), prepend=-1.0) == 0
+    rank = count - np.maximum.accumulate(np.where(repeated, 0, count))
+    spread = np.argsort(hashed([rank, key[order].astype(np.float64)]), kind="stable")
+    return np.asarray(order[spread], dtype=np.intp)
 
 
 def _varies(column: AnyArray) -> bool:
@@ -123,7 +127,7 @@ class Folds:
                 found.append((np.asarray(train), np.asarray(held)))
         return found
 
-    def take(self, rows: AnyArray) -> Folds:
+    def take(self, rows: AnyArray | slice) -> Folds:
         """Return the folds of some of the rows."""
         units = None if self.units is None else self.units[rows]
         return replace(self, fold=self.fold[rows], units=units)
@@ -181,24 +185,6 @@ def _spread(key: NDArray[np.uint64], y: AnyArray, mass: Floats) -> Ints:
     spread = many[tie]
     fold[order[spread]] = (fold[order] + rank)[spread] % N_FOLDS
     return fold
-
-
-def sample(key: NDArray[np.uint64], most: int) -> Ints:
-    """Return a sample of rows, in their order; tied rows keep their share in it.
-
-    >>> len(sample(np.zeros(30, dtype=np.uint64), 12))
-    12
-    """
-    if len(key) <= most:
-        return np.arange(len(key))
-    place = _ranked(key)
-    order = np.argsort(place, kind="stable")
-    counts = np.arange(len(order))
-    first = np.diff(place[order], prepend=-1) > 0
-    rank = np.empty(len(order))
-    rank[order] = counts - np.maximum.accumulate(np.where(first, counts, 0))
-    picked = np.argsort(hashed([rank, key.astype(np.float64)]), kind="stable")[:most]
-    return np.sort(picked)
 
 
 def stretches(time: Floats, mass: Floats, most: int) -> Ints:
@@ -305,11 +291,9 @@ class Judge:
             error = float(np.sqrt((sums**2).sum() * count / max(count - 1, 1))) / total
         # At least the error that would hold if there were nothing to correct.
         error = max(error, w * float(np.sqrt(along.slopes(0.0)[1])) / total, 1e-300)
-        low, high = RAMPS[name]
-        part = (gain / error - FEW_SAVINGS / count - later - low) / (high - low)
+        part = gain / error - FEW_SAVINGS / count - later - RAMPS[name]
         if name == "score" and units is None:
-            few, many = BEYOND_DOUBT
-            part = max(part, (gain * total - few) / (many - few))
+            part = max(part, gain * total / BEYOND_DOUBT - 1.0)
         share = w * float(np.clip(part, 0.0, 1.0))
         moved = np.abs(means(along.eta(share)) - means(start)).sum(axis=0) / min(len(start), 2)
         return Stage(name, share, gain, error, float(mass @ moved) / total)

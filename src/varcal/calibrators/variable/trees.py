@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.steps import Forest, Step
-from varcal.calibrators.variable.columns import distinct
+from varcal.calibrators.variable.columns import LEVEL_ROWS, distinct
 from varcal.calibrators.variable.losses import log_losses, means, outcomes
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
@@ -30,10 +30,8 @@ from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
 #: Cells of a variable at most.
 MOST_CELLS = 64
-#: Rows of a level with a cell of its own.
-LEVEL_ROWS = 20.0
-#: λ, and the least H of a leaf.
-LEAF_PENALTY, LEAF_LEAST = 10.0, 1.0
+#: λ.
+LEAF_PENALTY = 10.0
 #: Rows for each leaf of the deepest trees.
 LEAF_ROWS = 150.0
 #: What each tree adds is multiplied by this.
@@ -313,20 +311,20 @@ class _Growing:
     def step(self) -> tuple[Ints, Ints, Floats, Floats]:
         """Grow one tree per machine: variables, cuts, leaves and gains."""
         gradient, curvature = (each.ravel() for each in _slopes(self.eta, self.rows.y))
-        packed = _Packed.of(gradient, curvature, self.mass, self.total)
+        packed, units = _packed(gradient, curvature, self.mass, self.total)
         node, codes = self.machine, self.codes
-        sums = self._histograms(self.live, node, packed.value, self.n_machines)
+        sums = self._histograms(self.live, node, packed, self.n_machines)
         found = []
         for level in range(self.depth):
             if level:
-                sums = self._children(sums, packed.value, node)
-            variable, cut, gain = _best_splits(*packed.sums(np.cumsum(sums, axis=2)))
+                sums = self._children(sums, packed, node)
+            variable, cut, gain = _best_splits(*_unpacked(np.cumsum(sums, axis=2), units))
             found.append([each.reshape(self.n_machines, -1) for each in (variable, cut, gain)])
             at = variable[node] * codes.shape[1]
             at += np.arange(codes.shape[1])
             node = 2 * node + (codes.ravel()[at] > cut[node])
-        leaves = np.bincount(node, packed.value, self.n_machines * 2**self.depth)
-        G, H = packed.sums(leaves.astype(np.float64))
+        leaves = np.bincount(node, packed, self.n_machines * 2**self.depth)
+        G, H = _unpacked(leaves.astype(np.float64), units)
         value = -RATE * G / (H + LEAF_PENALTY)
         self.eta += value[node].reshape(self.eta.shape)
         variable, cut, gain = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
@@ -354,33 +352,32 @@ class _Growing:
         return both.reshape(2 * n_parents, *sums.shape[1:])
 
 
-@dataclass(frozen=True, eq=False)
-class _Packed:
-    """Gradients and curvatures of rows as whole numbers in one number each."""
+Units = tuple[float, float, float]
 
-    value: Floats
-    gradient_unit: float
-    curvature_unit: float
-    shift: float
 
-    @classmethod
-    def of(cls, gradient: Floats, curvature: Floats, mass: Floats, total: float) -> _Packed:
-        exponent = int(np.ceil(np.log2(max(total, 2.0))))
-        scale = 2.0 ** max(exponent - _LARGEST, 0)
-        exponent = min(exponent, _LARGEST)
-        spare = _BITS + 1 - 2 * exponent
-        low = min((spare + 2) // 2, 16)
-        high = min(spare - low, 16)
-        shift = 2.0 ** (exponent + low + 1)
-        mass = mass / scale
-        whole = np.rint(mass * np.rint(gradient * 2.0**low))
-        whole += shift * np.rint(mass * np.rint(curvature * 2.0**high))
-        return cls(whole, scale / 2.0**low, scale / 2.0**high, shift)
+def _packed(
+    gradient: Floats, curvature: Floats, mass: Floats, total: float
+) -> tuple[Floats, Units]:
+    """Return gradients and curvatures of rows as whole numbers in one number each.
 
-    def sums(self, packed: Floats) -> tuple[Floats, Floats]:
-        """Return sums of gradients and curvatures from sums of packed numbers."""
-        upper = np.rint(packed / self.shift)
-        return (packed - upper * self.shift) * self.gradient_unit, upper * self.curvature_unit
+    Also returns the units of both, and what curvatures are multiplied by.
+    """
+    exponent = int(np.ceil(np.log2(max(total, 2.0))))
+    scale = 2.0 ** max(exponent - _LARGEST, 0)
+    exponent = min(exponent, _LARGEST)
+    spare = _BITS + 1 - 2 * exponent
+    low = min((spare + 2) // 2, 16)
+    high = min(spare - low, 16)
+    shift = 2.0 ** (exponent + low + 1)
+    whole = np.rint(mass / scale * np.rint(gradient * 2.0**low))
+    whole += shift * np.rint(mass / scale * np.rint(curvature * 2.0**high))
+    return whole, (scale / 2.0**low, scale / 2.0**high, shift)
+
+
+def _unpacked(sums: Floats, units: Units) -> tuple[Floats, Floats]:
+    """Return sums of gradients and curvatures from sums of packed numbers."""
+    upper = np.rint(sums / units[2])
+    return (sums - upper * units[2]) * units[0], upper * units[1]
 
 
 def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
@@ -392,7 +389,6 @@ def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
     all_G, all_H = G[:, :1, -1:], H[:, :1, -1:]
     rest_G, rest_H = all_G - G, all_H - H
     score = G * G / (H + LEAF_PENALTY) + rest_G * rest_G / (rest_H + LEAF_PENALTY)
-    score[(H < LEAF_LEAST) | (rest_H < LEAF_LEAST)] = -np.inf
     flat = score.reshape(n_nodes, -1)
     best = flat.argmax(axis=1)
     whole = (all_G * all_G / (all_H + LEAF_PENALTY)).ravel()

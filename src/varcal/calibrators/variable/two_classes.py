@@ -37,7 +37,7 @@ from varcal.calibrators.variable.dependence import (
 )
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT, Errors, errors_of
 from varcal.calibrators.variable.losses import LogisticLoss
-from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, sample
+from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage
 from varcal.calibrators.variable.trees import LEAST_ROWS, TreeRows, Trees, fit_trees
 
 # Tuned constants.
@@ -336,7 +336,7 @@ def fit_two_classes(
     live = [given.columns[each.variable] for each in design.variables]
     key = given.key(z[None], live)
     rows = Rows(z, given.y, given.columns, given.mass)
-    picked = sample(key, MOST_ROWS)
+    picked = np.arange(min(len(z), MOST_ROWS))
     some = rows.take(picked)
 
     whole = fits_of(design, some, pairs=not monotone)
@@ -352,7 +352,7 @@ def fit_two_classes(
     model = _first_model(first, rows, some, ends, monotone=monotone, tilt=tilt)
     grown = NOTHING
     if trees and not monotone and given.columns:
-        model, grown = _with_trees(model, first, rows, picked, folds, key, given.n_levels)
+        model, grown = _with_trees(model, first, rows, folds, given.n_levels)
     model = _with_mean(model, max(first.applied, grown.share), given)
     model = replace(model, errors=errors_in(first, some))
     stages = [first.score]
@@ -404,58 +404,38 @@ def _rising(tables: Tables) -> Tables:
 
 
 def _with_trees(
-    model: LogisticModel,
-    first: Judged,
-    rows: Rows,
-    picked: Ints,
-    folds: Folds,
-    key: AnyArray,
-    n_levels: list[int],
+    model: LogisticModel, first: Judged, rows: Rows, folds: Folds, n_levels: list[int]
 ) -> tuple[LogisticModel, Stage]:
     """Return the model with trees, as far as held-out rows support them."""
-    base = heights_at(model.base.knots, model.base.effect, rows.z)
-    held_base, held_eta = base.copy(), first.eta
-    if len(picked) < len(rows.z):
-        # Rows outside the sample did not learn the penalties; one Newton step hardly adapts.
-        held_eta, variance = model.first.predictor(rows.z, rows.columns)
-        held_eta = held_eta / np.sqrt(1.0 + model.moderation * variance)
-        held_eta[picked] = first.eta
-    held_base[picked] = first.base
-    part = sample(key, MOST_TREE_ROWS)
-    some, held_base, held_eta = rows.take(part), held_base[part], held_eta[part]
-    judge = Judge(some.y, some.mass, folds.take(part))
-    cut = TreeRows.of([some.z], some.columns, n_levels, some.y, some.mass, held_base[None])
-    trees, stage = fit_trees(cut, held_base[None], held_eta, base[None, part], judge)
+    some = rows.take(np.arange(min(len(rows.z), MOST_TREE_ROWS)))
+    n, judge = len(first.eta), Judge(some.y, some.mass, folds.take(slice(len(some.z))))
+    start = heights_at(model.base.knots, model.base.effect, some.z)
+    # Rows outside the sample did not learn the penalties; one Newton step hardly adapts.
+    base, eta = np.append(first.base, start[n:]), first.eta
+    if n < len(base):
+        own, variance = model.first.predictor(some.z, some.columns)
+        eta = np.append(eta, (own / np.sqrt(1.0 + model.moderation * variance))[n:])
+    cut = TreeRows.of([some.z], some.columns, n_levels, some.y, some.mass, base[None])
+    trees, stage = fit_trees(cut, base[None], eta, start[None], judge)
     if trees is None:
         return model, NOTHING
-    model = replace(model, trees=trees, tree_share=stage.share, applied=True)
-    here = some.take(sample(key[part], EFFECT_ROWS))
-    tables = model.full.variables
-    effects = tuple(_tree_effect(trees, each, here, some, n_levels) for each in tables)
-    return replace(model, of_trees=effects), stage
+    here = some.take(np.arange(min(len(some.z), EFFECT_ROWS)))
+    effects = tuple(_tree_effect(trees, each, here, n_levels) for each in model.full.variables)
+    found = replace(model, trees=trees, tree_share=stage.share, applied=True, of_trees=effects)
+    return found, stage
 
 
-def _tree_effect(
-    trees: Trees, table: Table, here: Rows, every: Rows, n_levels: list[int]
-) -> Floats:
-    """Return the mean effect of trees at the knots or levels of a variable.
-
-    Every cell of the variable is given to some rows in turn.
-    """
-    cells = next((each for each in trees.cells if each.variable == table.variable), None)
-    if cells is None:
-        return np.zeros(len(table.effect))
+def _tree_effect(trees: Trees, table: Table, here: Rows, n_levels: list[int]) -> Floats:
+    """Return the mean effect of trees on some rows that are given each value of a variable."""
     values: AnyArray = np.append(table.knots, np.nan)
     if not len(table.knots):
         values = np.append(np.arange(len(table.effect) - 2), [-2, -1])
-    code, first, place = np.unique(cells.codes(values), return_index=True, return_inverse=True)
-    tiled = [np.tile(each, len(code)) for each in here.columns]
-    tiled[table.variable] = np.repeat(values[first], len(here.z))
-    step = trees.steps((score(1),))
-    added = evaluate(step, np.tile(here.z, len(code)), tiled, n_levels)
-    mean = added.reshape(len(code), -1).mean(axis=1)
-    counts = np.bincount(cells.codes(every.columns[table.variable]), every.mass, minlength=256)
-    return np.asarray(mean[place] - counts[code] @ mean / counts[code].sum())
+    tiled = [np.tile(each, len(values)) for each in here.columns]
+    own = tiled[table.variable].copy()
+    tiled[table.variable] = np.repeat(values, len(here.z))
+    z, step = np.tile(here.z, len(values)), trees.steps((score(1),))
+    mean = evaluate(step, z, tiled, n_levels).reshape(len(values), -1).mean(axis=1)
+    return np.asarray(mean - heights_at(table.knots, mean, own[: len(here.z)]).mean())
 
 
 def _with_mean(model: LogisticModel, share: float, given: Given) -> LogisticModel:
