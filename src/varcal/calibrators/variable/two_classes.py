@@ -211,21 +211,18 @@ class LogisticModel:
         pair = (1.0 - score(1), score(1))
         outputs = (self.logit_steps(pair), self.score_step(pair), self._apart(pair))
         eta, z, apart = evaluate(outputs, p, columns, n_levels).T
-        error = reach * self.error(eta, z, apart, columns)
-        ends = [(1.0 - self.mix) * expit(eta + e) + self.mix * self.mean for e in (-error, error)]
-        return np.column_stack([1.0 - ends[1], ends[0]]), np.column_stack([1.0 - ends[0], ends[1]])
-
-    def error(self, eta: Floats, z: Floats, apart: Floats, columns: list[AnyArray]) -> Floats:
-        """Return the standard error of calibrated logits.
-
-        Few data cannot rule out the effects that the prediction leaves out, and where curves and
-        trees are `apart`, either may be right.
-        """
-        own, variance = self.full.predictor(z, columns)
+        own, posterior = self.full.predictor(z, columns)
+        variance = PENALTY_DOUBT * posterior + self.errors.variance(z, columns)
+        # Few data cannot rule out what the prediction leaves out of the additive model. Where
+        # curves and trees are apart, either may be right.
         left = (1.0 - self.full_share) * (1.0 - self.tree_share)
-        total = PENALTY_DOUBT * variance + self.errors.variance(z, columns)
-        total += left * (moderated(own, variance) - eta) ** 2
-        return np.asarray(np.sqrt(total + (max(self.tree_share, 1 - self.tree_share) * apart) ** 2))
+        variance += left * (moderated(own, posterior) - eta) ** 2
+        variance += (max(self.tree_share, 1.0 - self.tree_share) * apart) ** 2
+        error = reach * np.sqrt(variance)
+        low, high = (
+            (1.0 - self.mix) * expit(eta + each) + self.mix * self.mean for each in (-error, error)
+        )
+        return np.column_stack([1.0 - high, low]), np.column_stack([1.0 - low, high])
 
 
 def _raw_logit(scores: tuple[Step, ...]) -> Step:
