@@ -27,13 +27,7 @@ from varcal.calibrators.variable.columns import (
     score_columns,
 )
 from varcal.calibrators.variable.losses import Loss
-from varcal.calibrators.variable.reml import (
-    Fit,
-    fit_blocks,
-    held_out,
-    refit_on_all,
-    weighted_gram,
-)
+from varcal.calibrators.variable.reml import Fit, fit_blocks, held_out, refit_on_all, weighted_gram
 
 # Tuned constants.
 

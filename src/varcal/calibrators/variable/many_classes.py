@@ -37,12 +37,7 @@ from varcal.calibrators.variable.dependence import (
     within_units,
 )
 from varcal.calibrators.variable.intervals import PENALTY_DOUBT
-from varcal.calibrators.variable.losses import (
-    LARGEST_LOG_POWER,
-    LEAST_WEIGHT,
-    PowerLoss,
-    powered,
-)
+from varcal.calibrators.variable.losses import LARGEST_LOG_POWER, LEAST_WEIGHT, PowerLoss, powered
 from varcal.calibrators.variable.reml import fit_blocks
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage, make_folds
 from varcal.calibrators.variable.trees import TreeRows, Trees, fit_trees

@@ -19,14 +19,7 @@ from scipy.special import expit
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.steps import Step, clipped, constant, curve, log, score, sigmoid, sqrt
-from varcal.calibrators.variable.additive import (
-    Design,
-    Fitted,
-    Table,
-    Tables,
-    screened,
-    with_pairs,
-)
+from varcal.calibrators.variable.additive import Design, Fitted, Table, Tables, screened, with_pairs
 from varcal.calibrators.variable.columns import SCORE, heights_at
 from varcal.calibrators.variable.dependence import (
     Given,
