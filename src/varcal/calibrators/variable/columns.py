@@ -269,17 +269,28 @@ def _standardized(
     whole: tuple[str, ...] = (),
 ) -> Columns:
     """Return columns that are straight between knots; blocks have mean 0 and total variance 1."""
-    tables = []
-    for name, block in blocks.items():
-        if name not in whole:
-            block = block - share @ block / share.sum()
-            spread = float(np.sqrt((share @ block**2).sum() / share.sum()))
-            block = block / spread if spread > ROUNDING else 0.0 * block
-        gone = np.full((1, block.shape[1]), float(name == "level"))
-        tables.append(np.vstack([block[knots], gone]))
-    parts = [(name, block.shape[1]) for name, block in blocks.items()]
     if missing > 0:
-        indicator = np.append(np.full(len(knots), -missing), 1.0 - missing)
-        tables.append(indicator[:, None] / np.sqrt(missing * max(1.0 - missing, 1e-12)))
-        parts.append(("missing", 1))
-    return Columns(k, found[knots], np.hstack(tables), tuple(parts))
+        blocks["missing"] = np.zeros((len(found), 1))
+    widths = [block.shape[1] for block in blocks.values()]
+    table = np.vstack(
+        [np.hstack([block[knots] for block in blocks.values()]), np.zeros(sum(widths))]
+    )
+    parts = tuple(zip(blocks, widths, strict=True))
+    raw = Columns(k, found[knots], table, parts)
+    rows = raw.at(found)
+    for name in blocks:
+        own = raw.block(name)
+        if name in whole:
+            continue
+        if name == "missing":
+            table[:, own] = -missing
+            table[-1, own] = 1.0 - missing
+            table[:, own] /= np.sqrt(missing * max(1.0 - missing, 1e-12))
+            continue
+        mean = share @ rows[:, own] / share.sum()
+        spread = float(np.sqrt((share @ (rows[:, own] - mean) ** 2).sum() / share.sum()))
+        table[:-1, own] = (table[:-1, own] - mean) / (spread if spread > ROUNDING else 1.0)
+        if spread <= ROUNDING:
+            table[:, own] = 0.0
+    table[-1, raw.block("level")] = 1.0
+    return raw

@@ -53,8 +53,9 @@ BETWEEN_UNITS = 0.8
 #: knowing their rates would save this much: on fifteen real tables it found only the dates of
 #: flights and households.
 SIGNIFICANT, LEAST_WORTH = 0.01, 0.004
-#: The least number of blocks, and the least mean number of rows in each.
-LEAST_BLOCKS, ROWS_EACH = 30, 2.0
+#: The least number of blocks of one variable and of two, and the least mean number of rows in each:
+#: with the first for both, crossings of measurements of diamonds were taken for blocks.
+LEAST_BLOCKS, LEAST_PAIR_BLOCKS, ROWS_EACH, PAIR_ROWS_EACH = 30, 100, 2.0, 3.0
 #: Of several blockings the coarsest with at least this share of the largest worth is chosen.
 COARSER_WORTH = 0.5
 #: Blocks of neighbouring rows, and the p-value of their test.
@@ -287,20 +288,20 @@ def blockings_of(variables: Sequence[Variable], rows: Ints) -> list[Blocking]:
             crossed.append((int(number.max(initial=0)), k, alone, number))
         if each.kind != "levels":
             found.append(alone)
-    found = [one for one in found if _many(one.numbers(rows), LEAST_BLOCKS)]
+    found = [one for one in found if _many(one.numbers(rows), LEAST_BLOCKS, ROWS_EACH)]
     # Crossings of wide tables would be many, so only variables with the most values are crossed.
     crossed = sorted(crossed, key=lambda one: -one[0])[:CROSSED_VARIABLES]
     for (most, _, one, a), (size, _, other, b) in combinations(
         sorted(crossed, key=lambda one: one[1]), 2
     ):
-        if _many(a * (size + 1) + b, max(LEAST_BLOCKS, 1.5 * max(most, size))):
+        if _many(a * (size + 1) + b, max(LEAST_PAIR_BLOCKS, 1.5 * max(most, size)), PAIR_ROWS_EACH):
             found.append(Blocking(one.names + other.names, one.values + other.values))
     return found
 
 
-def _many(number: Ints, least: float) -> bool:
+def _many(number: Ints, least: float, each: float) -> bool:
     n_blocks = int(np.count_nonzero(np.bincount(number)))
-    return n_blocks >= least and len(number) >= ROWS_EACH * n_blocks
+    return n_blocks >= least and len(number) >= each * n_blocks
 
 
 def correlated_rows(

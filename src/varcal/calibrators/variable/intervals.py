@@ -105,7 +105,7 @@ def errors_of(
         return float(np.ptp(each.table @ fitted.fit.beta[spans[each.variable,]]))
 
     tables = sorted(tables, key=lambda each: (each.variable != SCORE, -size(each), each.variable))
-    sums = _Sums(X, *fitted.slopes(), fitted.fit.covariance)
+    sums = _Sums(X, *fitted.slopes(), fitted.fit.beta, fitted.fit.covariance)
     kept: list[Cells] = []
     heights: list[tuple[Floats, Floats]] = []
     lines = []
@@ -130,8 +130,10 @@ def errors_of(
     return Errors(tuple(kept), jumps, squares, products)
 
 
-def left_out(score: Floats, information: Floats) -> Floats:
+def left_out(score: Floats, information: Floats, likely: Floats | float = 1.0) -> Floats:
     """Return the second moments of the effects of columns, of which one may have an effect.
+
+    Some may be more likely than others.
 
     >>> left_out(np.array([0.0, 20.0]), np.array([50.0, 50.0])).round(3)
     array([0.   , 0.159])
@@ -139,18 +141,20 @@ def left_out(score: Floats, information: Floats) -> Floats:
     information = np.maximum(information, 1e-9)
     spread = 1.0 / (1.0 + information)
     log_factor = 0.5 * (score**2 * spread + np.log(spread))
-    prior = np.log(np.append(np.full(len(score), LEFT_OUT / len(score)), 1.0 - LEFT_OUT))
+    each = np.broadcast_to(likely, score.shape)
+    prior = np.log(np.append(LEFT_OUT * each / each.sum(), 1.0 - LEFT_OUT))
     weight = np.exp(np.append(log_factor, 0.0) + prior - np.append(log_factor, 0.0).max())
     return np.asarray(weight[:-1] / weight.sum() * ((score * spread) ** 2 + spread))
 
 
 @dataclass(frozen=True, eq=False)
 class _Sums:
-    """Columns, residuals, weights and posterior covariance of a fit."""
+    """Columns, residuals, weights, coefficients and posterior covariance of a fit."""
 
     X: Floats
     residual: Floats
     weight: Floats
+    beta: Floats
     covariance: Floats
 
     def tested(self, B: Floats) -> tuple[Floats, Floats]:
@@ -176,9 +180,13 @@ class _Sums:
         G = steps @ XW
         coefficients = G @ self.covariance
         information = steps @ weight - np.einsum("ij,ij->i", coefficients, G)
-        moments = left_out(steps @ summed(self.residual), information)
+        mean = XW[:, own] / mass[:, None]
+        # A jump is more likely where the curve is steep.
+        rise = np.abs(np.diff(mean @ self.beta[own])[1:])
+        likely = 1.0 + rise / max(float(rise.mean()), 1e-300)
+        moments = left_out(steps @ summed(self.residual), information, likely)
         # What the curve of the variable does not follow of each step.
-        apart = steps - coefficients[:, own] @ (XW[:, own] / mass[:, None]).T
+        apart = steps - coefficients[:, own] @ mean.T
         apart -= (apart @ weight / weight.sum())[:, None]
         variance = moments @ apart**2
         variance[0] = 0.0

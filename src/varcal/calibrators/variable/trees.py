@@ -30,8 +30,8 @@ from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
 #: Cells of a variable at most.
 MOST_CELLS = 64
-#: λ.
-LEAF_PENALTY = 10.0
+#: λ, and the least H of a leaf.
+LEAF_PENALTY, LEAF_LEAST = 10.0, 1.0
 #: Rows for each leaf of the deepest trees.
 LEAF_ROWS = 150.0
 #: What each tree adds is multiplied by this.
@@ -388,6 +388,7 @@ def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
     all_G, all_H = G[:, :1, -1:], H[:, :1, -1:]
     rest_G, rest_H = all_G - G, all_H - H
     score = G * G / (H + LEAF_PENALTY) + rest_G * rest_G / (rest_H + LEAF_PENALTY)
+    score[(H < LEAF_LEAST) | (rest_H < LEAF_LEAST)] = -np.inf
     flat = score.reshape(n_nodes, -1)
     best = flat.argmax(axis=1)
     whole = (all_G * all_G / (all_H + LEAF_PENALTY)).ravel()
