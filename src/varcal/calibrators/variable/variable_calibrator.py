@@ -290,8 +290,9 @@ class VariableCalibrator(Calibrator):
         """Return intervals of the calibrated probabilities.
 
         They are normal around the calibrated logit. Their variance is that of the additive model,
-        and what residuals of held-out rows show beyond it: jumps, which curves pass smoothly, and
-        interactions. With more classes they come from the posterior of the log-probability map and
+        and what it may leave out, as far as residuals do not exclude it: jumps, which curves pass
+        smoothly, and products of two variables. Where trees and curves differ, either may be
+        right. With more classes they come from the posterior of the log-probability map and
         of the power. They are intervals of the probability of an outcome, not of the outcome. With
         `max_shift` they end where predictions must end.
 
