@@ -151,7 +151,7 @@ def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
     def broken(*_, **__):
         raise IndexError(7)
 
-    monkeypatch.setattr(type(again.model_), "error", broken)
+    monkeypatch.setattr(type(again.model_), "interval", broken)
     with pytest.raises(InputError, match=r"loaded from is inconsistent \(IndexError\)"):
         again.predict_interval(p, v)
     with pytest.raises(IndexError):
