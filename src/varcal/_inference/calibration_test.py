@@ -260,11 +260,14 @@ def _more(bins: tuple[list[Form], Floats], finer: tuple[list[Form], Floats]) -> 
 
     It sees small waves best. Normal scores of sums far from 0 do not add up, which `_within` needs.
     """
-    rough, fine = bins[0][-1], finer[0][-1]
-    return chi_square_tail(
-        fine.value(finer[1]) - rough.value(bins[1]),
-        fine.mean - rough.mean,
-        fine.variance - rough.variance,
+    pairs = [(bins[0][k], finer[0][k]) for k in (0, -1)]  # what sides share, and both sides
+    return min(
+        chi_square_tail(
+            fine.value(finer[1]) - rough.value(bins[1]),
+            fine.mean - rough.mean,
+            fine.variance - rough.variance,
+        )
+        for rough, fine in pairs
     )
 
 
