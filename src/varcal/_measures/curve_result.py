@@ -61,6 +61,8 @@ SERIES = (
     "band_high",
     "density",
 )
+#: What a saved curve holds as it is.
+FACTS = ("variable", "kind", "event", "level", "n_rows", "n_missing", "engine", "edges", "zone")
 #: The numbers of a curve, which may be NaN.
 NUMBERS = (
     "worst",
@@ -432,38 +434,18 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        plain = {name: _plain(getattr(self, name)) for name in ("x", *SERIES)}
         return {
-            "variable": self.variable,
-            "kind": self.kind,
-            "event": self.event,
+            **{name: getattr(self, name) for name in FACTS},
+            **{name: _plain(getattr(self, name)) for name in ("x", *SERIES, *NUMBERS)},
             "labels": list(self.labels),
-            **plain,
-            "worst": _plain(self.worst),
             "worst_label": self.worst_label,
-            "vce": _plain(self.vce),
-            "vce_low": _plain(self.vce_low),
-            "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
             "searched": [_plain(end) for end in self.searched],
-            "unsearched": _plain(self.unsearched),
             "direction": self.direction,
-            "vece": _plain(self.vece),
-            "vece_low": _plain(self.vece_low),
-            "vece_high": _plain(self.vece_high),
-            "overall": _plain(self.overall),
             "regions": [vars(region) for region in self.regions],
             "excess": [vars(region) for region in self.excess],
             "counts": self.counts.tolist(),
             "histogram": self.histogram.to_dict(),
-            "span": _plain(self.span),
-            "level": self.level,
-            "n_rows": self.n_rows,
-            "n_missing": self.n_missing,
-            "missing_gap": _plain(self.missing_gap),
-            "engine": self.engine,
-            "zone": self.zone,
-            "edges": self.edges,
             "breaks": list(self.breaks),
         }
 
@@ -509,25 +491,18 @@ class Curve:
         numbers: dict[str, Any] = {
             name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
         }
+        facts: dict[str, Any] = {name: data[name] for name in FACTS}
         return cls(
-            variable=data["variable"],
-            kind=data["kind"],
-            event=data["event"],
-            labels=tuple(data["labels"]),
+            **facts,
             **arrays,
             **numbers,
+            labels=tuple(data["labels"]),
             worst_set=_flags(data["worst_set"]),
             searched=_ends(data["searched"]),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
             counts=np.array(data["counts"], dtype=np.int64).reshape(-1),
             histogram=Histogram.from_dict(data["histogram"]),
-            level=data["level"],
-            n_rows=data["n_rows"],
-            n_missing=data["n_missing"],
-            engine=data["engine"],
-            edges=data["edges"],
-            zone=data["zone"],
             breaks=tuple(float(value) for value in data["breaks"]),
         )
 
