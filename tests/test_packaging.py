@@ -115,11 +115,6 @@ MISSING = {
         "reading 'rows.csv' needs pyarrow",
         "files",
     ),
-    "vc.load('rows.parquet')": ("reading 'rows.parquet' needs pyarrow", "files"),
-    "vc.collect(rows, vc.make_bins('y', 'p', data=rows)).save('sums.parquet')": (
-        "writing 'sums.parquet' needs pyarrow",
-        "files",
-    ),
     "vc.curve(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
     "vc.audit(y, p, v).plot()": ("plot() needs matplotlib", "plot"),
     "vc.audit(y, p, v).to_frame()": ("to_frame() needs pandas", ""),
@@ -135,7 +130,6 @@ MISSING = {
 def errors(tmp_path_factory):
     """The errors of all calls of `MISSING`, from one process."""
     folder = tmp_path_factory.mktemp("core")
-    (folder / "rows.parquet").write_bytes(b"PAR1")
     for name in ("rows.csv", "rows.pq"):
         (folder / name).write_text("y,p,age\n1,0.5,3\n", encoding="utf-8")
     code = f"""

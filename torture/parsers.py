@@ -242,15 +242,6 @@ def _saved() -> list[SavedResult]:
     return list(saved_results(folder()))
 
 
-@cache
-def _collected() -> bytes:
-    """Return collected sums as a Parquet file."""
-    sim = vc.datasets.make_gap(200, random_state=0)
-    rows = {"y": sim.y, "p": sim.p, "age": sim.v}
-    vc.collect(rows, vc.make_bins("y", "p", data=rows, n_bins=4)).save(folder() / "sums.parquet")
-    return (folder() / "sums.parquet").read_bytes()
-
-
 def saved_file(random: Random) -> None:
     """Load a forged file of every saved kind, and use what was loaded."""
     one = random.choice(_saved())
@@ -260,13 +251,6 @@ def saved_file(random: Random) -> None:
     else:
         one.path.write_bytes(mutated(random, one.text.encode()))
     one.use(one.load(one.path))
-
-
-def saved_parquet(random: Random) -> None:
-    """Load forged Parquet files of collected sums."""
-    path = folder() / "forged.parquet"
-    path.write_bytes(mutated(random, _collected()))
-    vc.ece(vc.load(path))
 
 
 def path_text(random: Random) -> None:
@@ -290,8 +274,7 @@ TARGETS: dict[str, tuple[Target, int]] = {
     "text files": (text_file, 100),
     "Arrow files": (arrow, 40),
     "Parquet files": (parquet_file, 25),
-    "saved files": (saved_file, 5),
-    "saved Parquet files": (saved_parquet, 5),
+    "saved files": (saved_file, 10),
     "paths": (path_text, 40),
     "column names": (column_names, 2),
     "parameters": (parameter_text, 3),

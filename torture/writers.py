@@ -77,7 +77,6 @@ def writers(folder: Path) -> list[Writer]:
         saved("slices.json", "slices"),
         saved("audit.json", "audit"),
         saved("collected.json", "collected"),
-        saved("collected.parquet", "collected"),
         Writer("monitor.json", _watch(versions[0])),
         *map(report, ("report.html", "report.md", "figures.json")),
         *map(applied, ("out.csv", "out.csv.gz", "out.jsonl", "out.parquet", "out.arrow")),

@@ -218,7 +218,7 @@ def test_effects_show_what_each_variable_changed(tmp_path):
     assert told["age"].active and told["kind"].active and not told["noise"].active
     assert told["age"].moved > told["kind"].moved > told["noise"].moved
     effects = fit.effects()
-    assert list(effects) == ["age", "kind", "noise", "day"]
+    assert list(effects) == ["age", "kind", "noise", "day", "day (weekday)"]
     (middle,) = effects["age"]
     assert np.diff(middle.value).min() > -0.05 and np.ptp(middle.value) == pytest.approx(
         2.4, rel=0.3

@@ -189,17 +189,17 @@ class Comparison:
         """The figures as text."""
         return [f"uneven along {one}" if one else metric for metric, one in self.figures]
 
-    def unit(self, metric: str) -> Unit:
+    def _unit(self, metric: str) -> Unit:
         """Return how a figure is written: in points, in percent, or with four decimals."""
         if metric in POINTS:
             return Unit(self.digits, sign="")
         return Unit(self.digits) if metric == ACCURACY else Unit(4, 1.0, "", "")
 
-    def change_text(self, row: ComparisonRow) -> str:
+    def _change_text(self, row: ComparisonRow) -> str:
         """Write the change from the first set: the difference of the two figures as written."""
         figure = self.methods[0], row.metric, row.variable
         first = next(x for x in self.rows if (x.method, x.metric, x.variable) == figure)
-        unit = self.unit(row.metric)
+        unit = self._unit(row.metric)
         return unit.signed(unit.difference(row.value, first.value))
 
     def to_dict(self) -> dict[str, Any]:
@@ -298,7 +298,7 @@ class Comparison:
             self.methods, zip(*self.by_figure.values(), strict=True), strict=True
         ):
             columns[f"{method} " if method == "figure" else method] = [
-                self.unit(row.metric).rate(row.value)
+                self._unit(row.metric).rate(row.value)
                 + (f" {row.verdict}" if row.verdict in CHANGED else "")
                 for row in rows
             ]

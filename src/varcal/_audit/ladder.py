@@ -34,7 +34,6 @@ from varcal._input.variables import sort_levels
 from varcal._sums.bins import Bins, NumericBins, joint_index
 from varcal._text import ABOVE, Shown, Unit, percent
 from varcal._threads import one_blas_thread
-from varcal.calibrators.variable.shrinkage import hashed
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit
@@ -423,6 +422,8 @@ def _events(rows: Predictions) -> int:
 
 def _in_order(rows: Predictions) -> Predictions:
     """Sort rows by their contents, so that parts do not depend on the order they came in."""
+    from varcal.calibrators.variable.shrinkage import hashed  # noqa: PLC0415  slow, seldom needed
+
     columns = [
         sort_levels(one.values, one.levels)[0] if one.kind == "levels" else one.values
         for one in rows.variables

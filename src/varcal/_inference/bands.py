@@ -152,16 +152,6 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
     smoothing. Annals of Statistics 22, 1328-1345.
     Calonico, S., Cattaneo, M. D. and Farrell, M. H. (2018). On the effect of bias estimation on
     coverage accuracy in nonparametric inference. JASA 113, 767-779.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rng = np.random.default_rng(0)
-    >>> v, score = rng.random(5000), rng.uniform(0.3, 0.7, 5000)
-    >>> hit = rng.random(5000) < score - 0.2 * v**3
-    >>> bands = curve_bands(Cells.from_rows(v, hit, score, most=1000))
-    >>> bool(np.all((bands.low < 0.2 * bands.x**3) & (0.2 * bands.x**3 < bands.high)))
-    True
     """
     cells = cells.filled().coarsen(MOST_CELLS)
     if len(cells) <= FEW_LEVELS and cells.n.sum() >= ROWS_PER_LEVEL * len(cells):
@@ -255,12 +245,6 @@ def span_bands(
         Degree of the local polynomial.
     level, trim : float
         As in :func:`curve_bands`.
-
-    Examples
-    --------
-    >>> cells = Cells.from_rows(range(100), [0, 1] * 50, [0.5] * 100)
-    >>> bool(np.abs(span_bands(cells, span=0.9).gap).max() < 0.05)
-    True
     """
     hat, window = (
         smoother_weights(cells.x, cells.x, span=span, degree=d, weight=cells.weight, counts=cells.n)
@@ -283,13 +267,6 @@ def level_bands(cells: Cells, *, level: float = 0.95) -> Bands:
         Sums of each level that has rows.
     level : float
         Confidence level.
-
-    Examples
-    --------
-    >>> cells = Cells.from_rows([0, 0, 0, 0, 1, 1], [1, 0, 1, 1, 0, 1], [0.7] * 6)
-    >>> bands = level_bands(cells)
-    >>> bands.gap.round(3).tolist(), bands.worst
-    ([-0.05, 0.2], 1)
     """
     responses = _responses(cells)
     hat = np.eye(len(cells))

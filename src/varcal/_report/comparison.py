@@ -110,7 +110,7 @@ def _headline(found: Comparison, method: str) -> Sentence:
     )
     said = _along(along) if along else Sentence.of(_WORDS[by_score.verdict])
     worse = [
-        f"; {row.metric} {MADE_WORSE} ({found.change_text(row)}{_POINTS.get(row.metric, '')})"
+        f"; {row.metric} {MADE_WORSE} ({found._change_text(row)}{_POINTS.get(row.metric, '')})"
         for row in rows
         if row.verdict == MADE_WORSE and row.metric in _SAY_IF_WORSE
     ]
@@ -137,10 +137,10 @@ def _along(rows: list[ComparisonRow]) -> Sentence:
 
 
 def _accuracy(found: Comparison, row: ComparisonRow) -> str:
-    ends = found.unit(row.metric).ends(row.difference_low, row.difference_high)
+    ends = found._unit(row.metric).ends(row.difference_low, row.difference_high)
     if row.verdict == UNCHANGED:
         return f"accuracy: {UNCHANGED} ({ends} points)"
-    return f"accuracy {row.verdict} ({found.change_text(row)} points, {ends})"
+    return f"accuracy {row.verdict} ({found._change_text(row)} points, {ends})"
 
 
 def _checked(found: Comparison) -> Sentence:

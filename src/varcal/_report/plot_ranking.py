@@ -208,7 +208,7 @@ def _change_text(found: Comparison, row: ComparisonRow) -> str:
     """Return the verdict of a row and its difference from the baseline."""
     if row.verdict == BASELINE or row.difference != row.difference:
         return row.verdict
-    return f"{row.verdict}, {found.change_text(row)}"
+    return f"{row.verdict}, {found._change_text(row)}"
 
 
 def draw_slices(found: Slices, ax: Axes | None) -> Axes:
