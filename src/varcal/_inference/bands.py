@@ -287,13 +287,6 @@ def lines(
     ----------
     cells, span, degree, trim
         As in :func:`span_bands`; without a span the lines of :func:`curve_bands`.
-
-    Examples
-    --------
-    >>> cells = Cells.from_rows(range(100), [0, 1] * 50, [0.5] * 100)
-    >>> found = lines(cells, span=0.9)
-    >>> bool(np.abs(found.gap).max() < 0.05), bool(np.isnan(found.low).all())
-    (True, True)
     """
     cells = cells.filled()
     at = cells.coarsen(MOST_CELLS)
