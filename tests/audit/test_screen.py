@@ -64,9 +64,9 @@ def flat(text):
         ("tiny", "Repair: shift", "P(churn = Yes) is 6% of what it should be", ""),
         (
             "fine",
-            "Fine, to within 1.1 points",
+            "Fine, to within 1.4 points",
             "No error found in P(churn = Yes)",
-            "None of the 3 variables shows uneven error: more than 1.1 points along any of them "
+            "None of the 3 variables shows uneven error: more than 1.4 points along any of them "
             "can be ruled out.",
         ),
         (
