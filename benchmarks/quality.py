@@ -213,7 +213,6 @@ def paper(quick: bool) -> Iterator[Job]:
         own = {"tree (the paper)": methods.of_paper("TreeCalibrator", preset)}
         if case == "cifar":
             compared = {**methods.BY_SCORES, OURS: methods.ours()}
-            compared[f"{OURS}, keep_argmax=False"] = methods.ours(keep_argmax=False)
         else:
             own["augmented (the paper)"] = methods.of_paper("AugmentedCalibrator", preset)
             compared = methods.WITH_VARIABLES

@@ -159,7 +159,6 @@ BY_SCORES: dict[str, Method] = {
     **({"SVS (probmetrics)": probmetrics("svs")} if find_spec("probmetrics") else {}),
     **({"SMS (probmetrics)": probmetrics("sms")} if find_spec("probmetrics") else {}),
     OURS: ours(variables=False),
-    f"{OURS}, keep_argmax=False": ours(variables=False, keep_argmax=False),
 }
 #: Methods with variables; those whose library is not installed are left out.
 WITH_VARIABLES: dict[str, Method] = {
