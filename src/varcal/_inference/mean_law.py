@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import comb, sqrt
+from math import comb, exp, sqrt
 from typing import Any
 
 import numpy as np
@@ -47,6 +47,8 @@ WHOLE = 1e-6
 #: Marks the variance of soft labels, μ(1 − μ); other models are powers of μ.
 SHARES = -1.0
 TINY = 1e-300
+#: The largest logarithm of a factor.
+MOST_LOG = 50.0
 
 
 def variance_power(y: ArrayLike, mu: ArrayLike, exposure: ArrayLike | None = None) -> float:
@@ -250,15 +252,16 @@ def _judged(sums: MeanSums, functions: Floats, gap: float, constant: bool) -> tu
     gram = (loading * own[:, None]).T @ loading
     spread = 2 * float((gram**2).sum() - np.minimum(fourth, own**2) @ reach**2)
     least = 2 * LEAST_FORM * many * (1 - 1 / max(sums.effective, 1.0))
-    signs = _tail(value, float(own @ reach), max(spread, least))
+    signs = float(_tail(value, float(own @ reach), max(spread, least)))
     return chi_square_tail(value, many, 2.0 * many), signs
 
 
-def _tail(value: float, mean: float, variance: float) -> float:
-    """Return the tail of the scaled chi-square with this mean and variance at a value."""
+def _tail(value: Floats | float, mean: float, variance: float) -> Floats:
+    """Return the tail of the scaled chi-square with this mean and variance at values."""
     if not (mean > 0 and variance > 0):
-        return 1.0
-    return max(float(chdtrc(2 * mean**2 / variance, 2 * mean * value / variance)), LEAST_P)
+        return np.ones(np.shape(value))
+    tail = chdtrc(2 * mean**2 / variance, 2 * mean * np.asarray(value) / variance)
+    return np.maximum(tail, LEAST_P)
 
 
 def _group_test(
@@ -287,8 +290,7 @@ def _signed(part: Floats, signs: Floats) -> Floats:
     """Return p-values of a form for signs of groups, by the moments over all signs."""
     size, gram = (part**2).sum(1), part.T @ part
     mean, variance = float(size.sum()), 2 * float((gram**2).sum() - (size**2).sum())
-    values = ((signs @ part) ** 2).sum(1)
-    return np.array([_tail(value, mean, variance) for value in values.tolist()])
+    return _tail(((signs @ part) ** 2).sum(1), mean, variance)
 
 
 def _residuals(sums: MeanSums, gap: Floats | float) -> Floats:
@@ -421,15 +423,22 @@ def gap_limits(bins: MeanSums, *, level: float = 0.95) -> tuple[Floats, Floats]:
 
 
 def overall_limits(bins: MeanSums, *, level: float = 0.95) -> tuple[float, float]:
-    """Return limits of A/E − 1, or of the mean of y − μ, over all rows."""
+    """Return limits of A/E − 1, or of the mean of y − μ, over all rows.
+
+    The upper limit of A/E is at least that of log A/E: with few large amounts, a small sum also
+    has a small standard error.
+    """
     se, skew, degrees = _along(bins, np.ones(len(bins.cells.n)))
     if bins.group_error is not None:
         degrees = min(degrees, len(bins.group_error) - 1.0)
-    weight = float(bins.cells.weight.sum())
-    se_sum = se * weight
-    third = skew * se_sum**3
+    weight, gap = float(bins.cells.weight.sum()), bins.overall
     t = two_sided_quantile(level, degrees)
-    return _ends(bins.overall, se_sum, weight, third, t, level)
+    low, high = _ends(gap, se * weight, weight, skew * (se * weight) ** 3, t, level)
+    if bins.power and 1 + gap > 0:
+        reach = t + max(skew, 0.0) * (2 * two_sided_quantile(level) ** 2 + 1) / 6
+        high = max(high, (1 + gap) * exp(min(se * reach / (1 + gap), MOST_LOG)) - 1)
+        low = max(low, -1.0)
+    return low, high
 
 
 def _limits(
