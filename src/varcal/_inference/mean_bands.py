@@ -20,8 +20,9 @@ from varcal._inference.bands import (
 )
 from varcal._inference.mean_law import MODEL_ERRORS, TINY, MeanSums
 
-#: Skewness counts at most as this along a curve.
-MOST_SKEW = 1.5
+#: Skewness counts at most as this along a curve: with 0.25 bands of premiums covered 88 %, with 1.5
+#: all of them did.
+MOST_SKEW = 0.5
 
 
 @dataclass(frozen=True)

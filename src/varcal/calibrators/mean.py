@@ -28,6 +28,9 @@ from varcal.calibrators.variable.shrinkage import (
 SHARES = np.linspace(0.0, 1.0, 41)
 #: The largest change of log μ on the way to a fit.
 LARGEST_LOG = 30.0
+#: The largest part of a row in the sum of squared savings, so that one absurd prediction does not
+#: decide, and the steps to find the largest saving that has it.
+MOST_PART, CLIPS = 0.05, 20
 #: The ramp, in standard errors, of each correction.
 STAGES = {"factor": RAMPS["variables"], "curve": RAMPS["score"], "variables": RAMPS["variables"]}
 
@@ -165,6 +168,14 @@ def dispersion(loss: MeanLoss) -> float:
     return float(np.mean(loss.weight * (loss.y - mean) ** 2 / mean**loss.power)) or 1.0
 
 
+def _limited(saved: Floats) -> Floats:
+    """Return savings none of which has more than `MOST_PART` of their sum of squares."""
+    most = float(np.abs(saved).max(initial=0.0))
+    for _ in range(CLIPS):
+        most = min(most, float(np.sqrt(MOST_PART * (np.minimum(np.abs(saved), most) ** 2).sum())))
+    return np.clip(saved, -most, most)
+
+
 def share_of(name: str, loss: MeanLoss, before: Floats, after: Floats, folds: Folds) -> Stage:
     """Return how much of the way between two predictors held-out rows support.
 
@@ -185,8 +196,10 @@ def share_of(name: str, loss: MeanLoss, before: Floats, after: Floats, folds: Fo
     if folds.units is not None:
         unit = np.unique(folds.units[judged], return_inverse=True)[1]
         saved, slope = (np.bincount(unit, x).astype(np.float64) for x in (saved, slope))
-    gain = float(saved.sum())
-    spread = saved - saved.mean()
+    plain = float(saved.sum())
+    saved = _limited(saved)
+    gain = min(float(saved.sum()), plain) if plain > 0 else 0.0
+    spread, slope = saved - saved.mean(), _limited(slope)
     error = max(float(np.sqrt(spread @ spread)), float(np.sqrt(slope @ slope)), 1e-300)
     count = min(3 * float((spread @ spread) ** 2 / max((spread**4).sum(), 1e-300)), len(saved))
     low, high = STAGES[name]
