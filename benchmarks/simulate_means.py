@@ -2,8 +2,8 @@
 
 python benchmarks/simulate_means.py TABLE ROWS [--samples N] [--world NAME ...] [--out FILE]
 
-Tables: test, power, coverage, bands, groups, trigger. One process; a line of JSON per world is appended to
-the file, and worlds that it already holds are skipped.
+Tables: test, power, coverage, bands, groups, trigger. One process; a line of JSON per world is
+appended to the file, and worlds that it already holds are skipped.
 """
 
 from __future__ import annotations

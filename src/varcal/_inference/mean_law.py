@@ -26,6 +26,7 @@ from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import LEAST_DEGREES, GapLaw, _covariance, checked_groups
 from varcal._inference.multiplicity import cauchy, two_sided_quantile
 from varcal._inference.quadratic_forms import LEAST_P, chi_square_tail, orthonormal_span, trends
+from varcal._sums.variance_model import model_variance, variance_power
 
 # Chosen on the worlds of benchmarks/simulate_means.py.
 
@@ -42,39 +43,9 @@ MOST_SKEW = 2.0
 SCALE = 50.0
 #: Below this many groups the null distribution comes from random signs of the groups.
 FEW_GROUPS, DRAWS = 100, 999
-#: A count, the product of a rate and an exposure, is whole up to this.
-WHOLE = 1e-6
-#: Marks the variance of soft labels, μ(1 − μ); other models are powers of μ.
-SHARES = -1.0
 TINY = 1e-300
 #: The largest logarithm of a factor.
 MOST_LOG = 50.0
-
-
-def variance_power(y: ArrayLike, mu: ArrayLike, exposure: ArrayLike | None = None) -> float:
-    """Return the power p of the model V(μ) = μᵖ, or `SHARES` for μ(1 − μ).
-
-    0 where amounts may be negative, 1 for counts, 1.5 for amounts with zeros, 2 for positive
-    amounts; μ(1 − μ) if outcomes and predictions lie in [0, 1].
-
-    >>> variance_power([0, 2, 1], [0.5, 1.5, 1.0]), variance_power([0.0, 2.5], [1.0, 1.0])
-    (1.0, 1.5)
-    """
-    y, mu = np.asarray(y, float), np.asarray(mu, float)
-    if y.min(initial=0.0) < 0 or mu.min(initial=1.0) <= 0:
-        return 0.0
-    counts = y if exposure is None else y * np.asarray(exposure, float)
-    whole = np.allclose(counts, np.round(counts), rtol=0.0, atol=WHOLE)
-    if not whole and max(y.max(initial=0.0), mu.max(initial=0.0)) <= 1.0 and (mu < 1).all():
-        return SHARES
-    if whole:
-        return 1.0
-    return 1.5 if (y == 0).any() else 2.0
-
-
-def model_variance(mu: Floats, power: float) -> Floats:
-    """Return V(μ)."""
-    return np.asarray(mu * (1 - mu) if power == SHARES else mu**power)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal._inference.mean_law import variance_power
+from varcal._sums.variance_model import variance_power
 from varcal.calibrators.variable.additive import Design
 from varcal.calibrators.variable.reml import Fit, fit_blocks, held_out
 from varcal.calibrators.variable.shrinkage import (
