@@ -41,6 +41,10 @@ MOST_SKEW = 2.0
 
 #: Gaps are divided by this many times the plug-in error, since limits are sought in [0, 1].
 SCALE = 50.0
+#: With fewer effective errors the upper limit rests on the few largest amounts: "The upper limit
+#: assumes that no larger amounts exist than those seen." Of samples from laws without a variance
+#: or with claims of cv 10, 77 to 100 % have fewer; of counts and soft labels at most 6 % do.
+FEW_ERRORS = 10.0
 #: Below this many groups the null distribution comes from random signs of the groups.
 FEW_GROUPS, DRAWS = 100, 999
 TINY = 1e-300
@@ -109,6 +113,11 @@ class MeanSums:
     def overall(self) -> float:
         """Σr / Σm: A/E − 1, or the mean of y − μ."""
         return -float(self.cells.overall)
+
+    @property
+    def few_errors(self) -> bool:
+        """Whether a few rows carry the variance, so that limits may be too narrow."""
+        return self.effective < FEW_ERRORS
 
     def scatter(self, gap: Floats | float) -> Floats:
         """Return Σ(r − gap·m)² of each bin."""
@@ -258,10 +267,16 @@ def _group_test(
 
 
 def _signed(part: Floats, signs: Floats) -> Floats:
-    """Return p-values of a form for signs of groups, by the moments over all signs."""
+    """Return p-values of a form for signs of groups, by the moments over all signs.
+
+    The first signs are those of the data; residuals about an estimated gap are a little too small.
+    """
+    lift = len(part) / max(len(part) - 1.0, 1.0)
     size, gram = (part**2).sum(1), part.T @ part
     mean, variance = float(size.sum()), 2 * float((gram**2).sum() - (size**2).sum())
-    return _tail(((signs @ part) ** 2).sum(1), mean, variance)
+    values = ((signs @ part) ** 2).sum(1)
+    values[0] /= lift
+    return _tail(values, mean, variance)
 
 
 def _residuals(sums: MeanSums, gap: Floats | float) -> Floats:
