@@ -32,10 +32,10 @@ from varcal._sums.variance_model import model_variance, variance_power
 
 #: The model of the variance counts like this many effective errors of a bin, and like this many
 #: more where the bin's scatter is below it.
-MODEL_ERRORS, CAUTION = 50.0, 2.0
+MODEL_ERRORS, CAUTION = 50.0, 1.0
 #: The variance of the self-normalized form is at least this part of that of a chi-square. With 0 it
 #: rejected 8 to 10 % where dispersion varies 16-fold, with 1 it found little more than chi-square.
-LEAST_FORM = 0.85
+LEAST_FORM = 0.6
 #: Skewness counts at most as this: a sum so skewed is not known to this order.
 MOST_SKEW = 2.0
 
@@ -64,6 +64,8 @@ class MeanSums:
         Σ r³, Σ r²m, Σ rm², Σ m³ over all rows, and the same of fourth powers.
     power : float
         The power of the model.
+    relative : bool
+        Whether the base is wμ.
     group_error, group_base : ndarray of shape (G, B), optional
         Σr and Σm by bucket of groups.
     """
@@ -72,6 +74,7 @@ class MeanSums:
     third: Floats
     fourth: Floats
     power: float
+    relative: bool = True
     group_error: Floats | None = None
     group_base: Floats | None = None
 
@@ -107,7 +110,7 @@ class MeanSums:
             key = np.asarray(bucket, np.intp) * n_bins + index
             size = (int(np.max(bucket)) + 1) * n_bins
             by_group = [np.asarray(np.bincount(key, x, size).reshape(-1, n_bins)) for x in (r, m)]
-        return cls(cells, powers[0], powers[1], power, *by_group)
+        return cls(cells, powers[0], powers[1], power, relative, *by_group)
 
     @property
     def overall(self) -> float:
@@ -173,11 +176,8 @@ def spread_of(sums: MeanSums, gap: Floats | float) -> Spread:
     :math:`O_b / M_b` beyond chance. The model of gaps of each bin is that of the observed means.
     """
     cells, own = sums.cells, sums.scatter(gap)
-    model = cells.null2
-    if np.ndim(gap) and sums.power > 0:
-        model = model * np.maximum(1 + gap, 0.0) ** sums.power
     total = max(float(own.sum()), TINY)
-    model = model * (total / max(float(model.sum()), TINY))
+    model = _model(sums, gap, total)
     share = model / total
     errors = sums.effective * share
     one = np.ones(())
@@ -190,6 +190,22 @@ def spread_of(sums: MeanSums, gap: Floats | float) -> Spread:
     part = np.where(ratio < 1, part * ratio_or_zero(errors, errors + CAUTION), part)
     third = sums.powers(sums.overall)[0]
     return Spread(model * (1 + part * (ratio - 1)), third * share, errors)
+
+
+def _model(sums: MeanSums, gap: Floats | float, total: float) -> Floats:
+    """Return the model of the variance of each bin, scaled to the total scatter.
+
+    Counts that vary more than Poisson ones have the variance μ + κμ² of factors that differ from
+    row to row. With V = μ alone, 7.4 % of constant gaps of negative binomial counts were rejected.
+    """
+    cells, power = sums.cells, sums.power
+    change = np.maximum(1 + gap, 0.0) if np.ndim(gap) and power > 0 else np.ones(())
+    model = cells.null2 * change ** max(power, 0.0)
+    if power == 1 and sums.relative:
+        more = cells.weight2 * change**2
+        excess = max(total - float(model.sum()), 0.0)
+        model = model + more * (excess / max(float(more.sum()), TINY))
+    return np.asarray(model * (total / max(float(model.sum()), TINY)))
 
 
 def mean_test(
