@@ -199,7 +199,7 @@ def check_audit(name: str, audit, X: pd.DataFrame, y, p, folder: Path) -> Check:
     text = (folder / f"{stem}.md").read_text(encoding="utf-8")
     saved = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
     printed = repr(audit)
-    target, digits = audit.target, audit.screen().digits
+    target, digits = audit.target, audit.screen().unit.digits
     check.same("says", p.mean(), target.predicted)
     check.same("happens", y.mean(), target.observed)
     score = target.score.to_frame()

@@ -12,8 +12,8 @@ from typing import Any
 
 #: Modules below `varcal`, each with a name in it.
 PLACES = (
-    "_sums.kernel:STAKES",
-    "_sums.kernel:log_gains",
+    "_sums.stats:STAKES",
+    "_sums.stats:log_gains",
     "_sums.evidence:profile_of",
     "_sums.plan:N_FINE",
     "_inference.calibration_test:cluster_test",

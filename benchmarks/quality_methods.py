@@ -119,6 +119,27 @@ def mcgrad(cal: Rows) -> Predict:
     return lambda rows: two(fit.predict(frame(rows), "p_", **names))
 
 
+def probmetrics(name: str) -> Method:
+    """Return a calibrator of probmetrics, by its name there."""
+
+    def method(cal: Rows) -> Predict:
+        from probmetrics.calibrators import get_calibrator
+
+        fit = get_calibrator(name).fit(cal.p, cal.y)
+        return lambda rows: np.asarray(fit.predict_proba(rows.p))
+
+    return method
+
+
+def venn_abers(cal: Rows) -> Predict:
+    """Fit the inductive Venn–Abers predictor."""
+    from venn_abers import VennAbers
+
+    fit = VennAbers()
+    fit.fit(cal.p, cal.y)
+    return lambda rows: np.asarray(fit.predict_proba(rows.p)[0])
+
+
 RAW: dict[str, Method] = {"raw": lambda cal: lambda rows: rows.p}
 #: Methods by score for two classes, and for more.
 BY_SCORE: dict[str, Method] = {
@@ -127,12 +148,16 @@ BY_SCORE: dict[str, Method] = {
     "beta": by_score("BetaCalibrator"),
     "isotonic": by_score("IsotonicCalibrator"),
     "temperature": by_score("TemperatureCalibrator"),
+    **({"quadratic (probmetrics)": probmetrics("logistic")} if find_spec("probmetrics") else {}),
+    **({"Venn–Abers": venn_abers} if find_spec("venn_abers") else {}),
     OURS: ours(variables=False),
 }
 BY_SCORES: dict[str, Method] = {
     **RAW,
     "temperature": by_score("TemperatureCalibrator"),
     "Dirichlet": by_score("DirichletCalibrator"),
+    **({"SVS (probmetrics)": probmetrics("svs")} if find_spec("probmetrics") else {}),
+    **({"SMS (probmetrics)": probmetrics("sms")} if find_spec("probmetrics") else {}),
     OURS: ours(variables=False),
     f"{OURS}, keep_argmax=False": ours(variables=False, keep_argmax=False),
 }

@@ -191,14 +191,14 @@ CONSTANTS: dict[str, tuple[str, ...]] = {
     ),
     "band over few values": (
         "_inference.bands:FEW_LEVELS,ROWS_PER_LEVEL,LEAST_CELLS,LEAST_FREEDOM",
-        "_sums.curve_cells:EVEN_COUNTS",
+        "_sums.profile:EVEN_COUNTS",
         "_inference.bands:PRIOR_ROWS",
     ),
 }
 #: Modules that import a constant by its name, which changes with it.
 ALSO = {
     "_sums.stats:PRIOR_ROWS": ("_inference.gap_law",),
-    "_sums.curve_cells:EVEN_COUNTS": ("_inference.bands",),
+    "_sums.profile:EVEN_COUNTS": ("_inference.bands",),
 }
 ENTRIES = [
     Entry(study, f"{module}:{constant}")

@@ -4,7 +4,7 @@ python benchmarks/simulate_slices.py null NAME [--designs D] [--outcomes M] [--d
 python benchmarks/simulate_slices.py power --rows N [--runs R] [--designs D] [--intervals K]
 python benchmarks/simulate_slices.py speed --rows N [--variables D]
 
-Each line is printed as it is made. `null` counts searches that show a slice where there is none.
+Figures are printed after each design. `null` counts searches that show a slice where there is none.
 `power` plants slices of one, two and three variables in calibrated scores: how often anything is
 shown, whether it is the planted slice (Jaccard of the rows at least ½), the mean Jaccard (0 where
 nothing is shown), how often the interval of the slice shown covers the true gap of its rows, and
@@ -136,7 +136,8 @@ def run_power(n: int, runs: int, designs: int, first: int, intervals: int) -> No
                 table[cell].append((True, jaccard, one.depth))
                 if len(covered) < intervals:
                     covered.append(_covers(one, (world.s - rate)[shown], world.s[shown]))
-    _print_power(n, table, covered)
+        print(f"{seed + 1 - first} designs", flush=True)
+        _print_power(n, table, covered)
 
 
 def _covers(one: vc.results.Slice, gaps: np.ndarray, s: np.ndarray) -> tuple[float, ...]:

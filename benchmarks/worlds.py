@@ -784,7 +784,7 @@ def one_place(rng: Rng, n_before: int, n: int, gap: float) -> Found:
     if changes is None:  # the new audit alone
         return Found(next(row for row in audit(n, gap) if row.variable == "part").p_holm < 0.05)
     place = changes.columns["variable"].index("part")
-    return Found(changes.columns["verdict"][place] == "worse")
+    return Found(changes.columns["verdict"][place] in ("worse", "changed"))
 
 
 def structure_worlds() -> Iterator[World]:

@@ -34,7 +34,6 @@ ENTRANCES = {"__init__", "__main__", "results"}
 LATE = {
     ("_text", "_edge_texts"),  # loads numpy
     ("_audit", "_report"),
-    ("_files", "_sums"),  # load() reads Parquet files of sums
     ("_measures", "_report"),
     ("_monitor", "_report"),
     ("_search", "_report"),

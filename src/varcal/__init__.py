@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._audit.audit import audit as audit
     from varcal._audit.audit import audit_estimator as audit_estimator
     from varcal._audit.compare import compare as compare
-    from varcal._files.document import load as load
+    from varcal._files.saved import load as load
     from varcal._inference.calibration_test import rows_needed as rows_needed
     from varcal._measures.bin_table import bin_table as bin_table
     from varcal._measures.clinical import measures as measures
@@ -65,7 +65,7 @@ _HOME = {
     "ece_scorer": "_measures.metrics",
     "estimate": "_measures.estimate",
     "measures": "_measures.clinical",
-    "load": "_files.document",
+    "load": "_files.saved",
     "make_bins": "_sums.collect",
     "predictable_gap": "_search.predictable_gap",
     "reliability": "_measures.reliability",

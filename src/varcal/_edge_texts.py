@@ -14,7 +14,8 @@ from varcal._text import MINUS
 # Significant digits to try.
 _NUMBER_DIGITS = range(6, 18)
 _DURATION_DIGITS = range(3, 18)
-#: Units of instants in seconds, the coarsest first. Years and months have no fixed length.
+#: Units of instants in seconds, the coarsest first. A date always has its day: "up to 2024-03"
+#: reads as if it included March.
 _INSTANT_UNITS = {"D": 86_400.0, "m": 60.0, "s": 1.0, "ms": 1e-3, "us": 1e-6}
 #: Units of durations in seconds, the largest first, and their names.
 _DURATION_UNITS = {"days": 86_400.0, "h": 3600.0, "min": 60.0, "s": 1.0, "ms": 1e-3, "µs": 1e-6}
@@ -44,7 +45,7 @@ def edge_texts(
     >>> edge_texts([1 / 6, 1 / 3, 0.3333334, 1.0])
     ['0.166667', '0.3333333', '0.3333334', '1']
     >>> edge_texts([1709251200.0, 1711929600.0], datetime=True)
-    ['2024-03', '2024-04']
+    ['2024-03-01', '2024-04-01']
     >>> edge_texts([5400.0, 18_000.0], duration=True)
     ['1.5 h', '5 h']
     """
@@ -114,17 +115,26 @@ def show_number(value: float, digits: int = 6) -> str:
     return f"{value:.0f}" if _is_whole(value) else f"{value:.{digits}g}"
 
 
-def show_instant(value: float, zone: str = "") -> str:
+def show_instant(value: float, zone: str = "", apart: float = 0.0) -> str:
     """Write seconds since 1970 as a date, with the time unless it is midnight.
 
+    Parameters
+    ----------
+    value : float
+        The instant.
+    zone : str
+        The time zone that it is shown in.
+    apart : float
+        How far it is from its neighbours, such as the other points of a curve; the text is just
+        exact enough to tell them apart. Without any, it is shown to the second.
+
+    Examples
+    --------
     >>> show_instant(86400.0), show_instant(86460.0), show_instant(86400.0, zone="+01:00")
     ('1970-01-02', '1970-01-02 00:01', '1970-01-02 01:00 (+01:00)')
     """
-    if not np.isfinite(value):
-        return str(value)
     local = on_clock(value, zone)
-    unit = next((u for u, size in _INSTANT_UNITS.items() if _falls_on(local, size)), "us")
-    return _stamp(local, unit) + zone_text(zone)
+    return _stamp(local, _instant_unit([local], apart)) + zone_text(zone)
 
 
 def show_duration(value: float) -> str:
@@ -148,17 +158,19 @@ def _digits_each(edges: Sequence[float], tries: range) -> list[int]:
 
 def _instant_texts(edges: Sequence[float], zone: str) -> list[str]:
     local = [on_clock(edge, zone) for edge in edges]
-    finite = [value for value in local if np.isfinite(value)]
-    for calendar in ("Y", "M"):
-        if finite and all(_starts(value, calendar) for value in finite):
-            return [_stamp(value, calendar) for value in local]
-    gaps = [b - a for a, b in pairwise(finite) if b > a]
-    narrowest = min(gaps, default=0.0)
+    apart = min((b - a for a, b in pairwise(filter(np.isfinite, local)) if b > a), default=0.0)
+    unit = _instant_unit(local, apart)
+    return [_stamp(value, unit) for value in local]
+
+
+def _instant_unit(local: Sequence[float], apart: float) -> str:
+    """Return the coarsest unit that is exact, or small beside the distance of neighbours."""
+    ticks = [_microseconds(value) for value in local if np.isfinite(value)]
     for unit, size in _INSTANT_UNITS.items():
-        exact = all(_falls_on(value, size) for value in finite)
-        if exact or narrowest >= _APART * size:
-            return [_stamp(value, unit) for value in local]
-    return [_stamp(value, "us") for value in local]
+        exact = all(tick % round(size * 1e6) == 0 for tick in ticks)
+        if exact or apart >= _APART * size or (unit == "s" and not apart):
+            return unit
+    return "us"
 
 
 def on_clock(value: float, zone: str) -> float:
@@ -191,16 +203,6 @@ def _stamp(value: float, unit: str) -> str:
 def _microseconds(value: float) -> int:
     """Return an instant in microseconds; instants have no more digits than that."""
     return round(value * 1e6)
-
-
-def _starts(value: float, calendar: str) -> bool:
-    """Tell whether an instant is the start of a year or month."""
-    stamp = np.array(_microseconds(value), dtype="M8[us]")
-    return bool(stamp.astype(f"M8[{calendar}]") == stamp)
-
-
-def _falls_on(value: float, size: float) -> bool:
-    return _microseconds(value) % round(size * 1e6) == 0
 
 
 def _duration_texts(edges: Sequence[float]) -> list[str]:

@@ -18,7 +18,7 @@ from functools import wraps
 from numbers import Integral, Real
 from typing import Any, ParamSpec, TypeVar, cast
 
-from varcal.exceptions import InputError, shown
+from varcal.exceptions import InputError, arguments_named, shown
 
 #: The default distance that calibrators keep scores from 0 and 1 before they take a logarithm.
 EPS = sys.float_info.epsilon
@@ -52,17 +52,19 @@ def _is_among(value: object, allowed: Sequence[object]) -> bool:
         return False
 
 
+def refusal(argument: str, must: str, value: object, hint: str) -> InputError:
+    """Return the error that an argument must be something else."""
+    return InputError(f"{argument} must {must}; got {shown(value)}", hint, argument)
+
+
 def check_level(level: object) -> float:
     """Refuse a confidence level outside (0, 1).
 
     >>> check_level(0.95)
     0.95
     """
-    if not _is_real(level) or not 0 < float(cast(Real, level)) < 1:
-        raise InputError(
-            f"level must lie between 0 and 1; got {shown(level)}", "try 0.95", argument="level"
-        )
-    return _plain_float(level)
+    found: float = number(0, 1, hint="try 0.95")("level", level)
+    return found
 
 
 def check_n_bins(n_bins: object) -> int:
@@ -72,16 +74,11 @@ def check_n_bins(n_bins: object) -> int:
     10
     """
     if not _is_whole(n_bins) or int(cast(int, n_bins)) < 1:
-        raise InputError(
-            f"n_bins must be a whole number of at least 1; got {shown(n_bins)}",
-            "try 10",
-            argument="n_bins",
-        )
+        raise refusal("n_bins", "be a whole number of at least 1", n_bins, "try 10")
     if int(cast(int, n_bins)) > MOST_BINS:
-        raise InputError(
-            f"n_bins is {shown(n_bins)}, more than {MOST_BINS:,} bins", "try 10", argument="n_bins"
-        )
-    return _plain_int(n_bins)
+        problem = f"n_bins is {shown(n_bins)}, more than {MOST_BINS:,} bins"
+        raise InputError(problem, "try 10", "n_bins")
+    return int(cast(int, n_bins))
 
 
 def check_count(argument: str, value: object, least: int, most: int | None = None) -> int:
@@ -91,52 +88,60 @@ def check_count(argument: str, value: object, least: int, most: int | None = Non
     2
     """
     if not _is_whole(value) or int(cast(int, value)) < least:
-        raise InputError(
-            f"{argument} must be an integer of at least {least}; got {shown(value)}",
-            f"try {least}",
-            argument=argument,
-        )
+        raise refusal(argument, f"be an integer of at least {least}", value, f"try {least}")
     if most is not None and int(cast(int, value)) > most:
-        raise InputError(
-            f"{argument} is at most {most:,}; got {shown(value)}",
-            f"try {min(most, max(least, 10))}",
-            argument=argument,
-        )
-    return _plain_int(value)
+        problem = f"{argument} is at most {most:,}; got {shown(value)}"
+        raise InputError(problem, f"try {min(most, max(least, 10))}", argument)
+    return int(cast(int, value))
+
+
+def number(
+    low: float,
+    high: float = math.inf,
+    *,
+    ends: str = "()",
+    must: str = "",
+    hint: str = "give a number",
+) -> Check:
+    """Return a check of a number between two others; `ends` are brackets, as in "[)".
+
+    >>> number(0, 1, ends="[)")("threshold", 0)
+    0.0
+    """
+    place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
+    if ends in ("()", "[]"):
+        place = f"lie between {low:g} and {high:g}"
+    if (low, high) == (0, math.inf):
+        place = "be positive"
+
+    def check(argument: str, value: object) -> float:
+        found = float(cast(Real, value)) if _is_real(value) else math.nan
+        above = found >= low if ends[0] == "[" else found > low
+        below = found <= high if ends[1] == "]" else found < high
+        if not (above and below):
+            raise refusal(argument, must or place, value, hint)
+        return value if type(value) is float else found
+
+    return check
+
+
+#: The checks of any number, and of a distance from 0 and 1.
+check_finite = number(-math.inf, must="be a finite number")
+check_eps = number(0, 0.5, hint="try 1e-12")
 
 
 def check_not_negative(argument: str, value: object) -> float:
-    """Refuse a value that is not a finite number of at least 0.
+    """Refuse a penalty that is not a number from 0 to `MOST_PENALTY`.
 
     >>> check_not_negative("l2", 0.5)
     0.5
     """
-    if not _is_real(value) or not 0 <= float(cast(Real, value)) < math.inf:
-        raise InputError(
-            f"{argument} must be a number of at least 0; got {shown(value)}",
-            "try 0",
-            argument=argument,
-        )
-    if float(cast(Real, value)) > MOST_PENALTY:
-        raise InputError(
-            f"{argument} is at most {MOST_PENALTY:g}; got {shown(value)}", "try 1", argument
-        )
-    return _plain_float(value)
-
-
-def check_finite(argument: str, value: object) -> float:
-    """Refuse a value that is not a finite number.
-
-    >>> check_finite("vece", 0.04)
-    0.04
-    """
-    if not _is_real(value) or not math.isfinite(float(cast(Real, value))):
-        raise InputError(
-            f"{argument} must be a finite number; got {shown(value)}",
-            "give a number",
-            argument=argument,
-        )
-    return _plain_float(value)
+    positive = number(0, ends="[)", must="be a number of at least 0", hint="try 0")
+    found: float = positive(argument, value)
+    if found > MOST_PENALTY:
+        problem = f"{argument} is at most {MOST_PENALTY:g}; got {shown(value)}"
+        raise InputError(problem, "try 1", argument)
+    return found
 
 
 def check_share(argument: str, value: object, most: float = 1.0) -> float:
@@ -145,26 +150,9 @@ def check_share(argument: str, value: object, most: float = 1.0) -> float:
     >>> check_share("max_shift", 0.1)
     0.1
     """
-    if not _is_real(value) or not 0 <= float(cast(Real, value)) <= most:
-        raise InputError(
-            f"{argument} must lie between 0 and {most:g}; got {shown(value)}",
-            "try 0.02, which is 2 points" if argument == "limit" else f"try {most / 10:g}",
-            argument=argument,
-        )
-    return _plain_float(value)
-
-
-def check_eps(argument: str, value: object) -> float:
-    """Refuse a distance from 0 and 1 that does not lie between 0 and 0.5.
-
-    >>> check_eps("eps", 1e-12)
-    1e-12
-    """
-    if not _is_real(value) or not 0 < float(cast(Real, value)) < 0.5:
-        raise InputError(
-            f"{argument} must lie between 0 and 0.5; got {shown(value)}", "try 1e-12", argument
-        )
-    return _plain_float(value)
+    hint = "try 0.02, which is 2 points" if argument == "limit" else f"try {most / 10:g}"
+    found: float = number(0, most, ends="[]", hint=hint)(argument, value)
+    return found
 
 
 def check_flag(argument: str, value: object) -> bool:
@@ -174,11 +162,7 @@ def check_flag(argument: str, value: object) -> bool:
     True
     """
     if not _is_flag(value):
-        raise InputError(
-            f"{argument} must be True or False; got {shown(value)}",
-            "give one of them",
-            argument=argument,
-        )
+        raise refusal(argument, "be True or False", value, "give one of them")
     return bool(value)
 
 
@@ -189,17 +173,12 @@ def check_text(argument: str, value: object) -> str:
     'Before and after'
     """
     if not isinstance(value, str):
-        raise InputError(
-            f"{argument} must be a string; got {shown(value)}", "give a string", argument=argument
-        )
+        raise refusal(argument, "be a string", value, "give a string")
     try:
         value.encode()
     except UnicodeEncodeError:
-        raise InputError(
-            f"{argument} holds a character that cannot be encoded: {shown(value)}",
-            "remove it",
-            argument=argument,
-        ) from None
+        problem = f"{argument} holds a character that cannot be encoded: {shown(value)}"
+        raise InputError(problem, "remove it", argument) from None
     return value
 
 
@@ -215,11 +194,8 @@ def check_path(argument: str, value: object) -> str | os.PathLike[str]:
     except Exception:  # not a path, or an object whose own __fspath__ raises anything
         fine = False
     if not fine or not held:
-        raise InputError(
-            f"{argument} is not the path of a file: {shown(value)}",
-            "give a string or a pathlib.Path",
-            argument=argument,
-        )
+        problem = f"{argument} is not the path of a file: {shown(value)}"
+        raise InputError(problem, "give a string or a pathlib.Path", argument)
     return cast(str, value)
 
 
@@ -244,11 +220,7 @@ def check_names(argument: str, value: object) -> str | tuple[str, ...]:
         names = tuple(cast("list[object]", value))
         if all(isinstance(name, str) for name in names):
             return cast("tuple[str, ...]", names)
-    raise InputError(
-        f"{argument} must be a name or a list of names; got {shown(value)}",
-        "give strings",
-        argument=argument,
-    )
+    raise refusal(argument, "be a name or a list of names", value, "give strings")
 
 
 def check_one_line(argument: str, value: object) -> str:
@@ -259,11 +231,8 @@ def check_one_line(argument: str, value: object) -> str:
     """
     text = check_text(argument, value)
     if not text or any(mark in text for mark in "\0\r\n"):
-        raise InputError(
-            f"{argument} must be a name in one line; got {shown(value)}",
-            "give a string of visible characters",
-            argument=argument,
-        )
+        hint = "give a string of visible characters"
+        raise refusal(argument, "be a name in one line", value, hint)
     return text
 
 
@@ -274,11 +243,7 @@ def check_renamed(argument: str, value: object) -> dict[str, str]:
     {'age': 'AGE'}
     """
     if not isinstance(value, Mapping):
-        raise InputError(
-            f"{argument} must be a dict of names; got {shown(value)}",
-            'for example {"age": "AGE"}',
-            argument=argument,
-        )
+        raise refusal(argument, "be a dict of names", value, 'for example {"age": "AGE"}')
     return {
         check_text(argument, name): check_one_line(argument, other) for name, other in value.items()
     }
@@ -287,33 +252,6 @@ def check_renamed(argument: str, value: object) -> dict[str, str]:
 def whole(least: int, most: int | None = None) -> Check:
     """Return a check of a whole number."""
     return lambda argument, value: check_count(argument, value, least, most)
-
-
-def number(
-    low: float, high: float = math.inf, *, ends: str = "()", hint: str = "give a number"
-) -> Check:
-    """Return a check of a number between two others; `ends` are brackets, as in "[)".
-
-    >>> number(0, 1, ends="[)")("threshold", 0)
-    0.0
-    """
-
-    def check(argument: str, value: object) -> float:
-        found = float(cast(Real, value)) if _is_real(value) else math.nan
-        above = found >= low if ends[0] == "[" else found > low
-        below = found <= high if ends[1] == "]" else found < high
-        if not (above and below):
-            place = f"lie in {ends[0]}{low:g}, {high:g}{ends[1]}"
-            if ends in ("()", "[]"):
-                place = f"lie between {low:g} and {high:g}"
-            if (low, high) == (0, math.inf):
-                place = "be positive"
-            raise InputError(
-                f"{argument} must {place}; got {shown(value)}", hint, argument=argument
-            )
-        return _plain_float(value)
-
-    return check
 
 
 def one_of(*allowed: object) -> Check:
@@ -345,9 +283,7 @@ def of_type(kind: type, what: str) -> Check:
 
     def check(argument: str, value: object) -> object:
         if not isinstance(value, kind):
-            raise InputError(
-                f"{argument} is a {type(value).__name__}", f"give {what}", argument=argument
-            )
+            raise InputError(f"{argument} is a {type(value).__name__}", f"give {what}", argument)
         return value
 
     return check
@@ -399,6 +335,8 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         assert not unknown, f"{function.__qualname__} has no option {unknown}"
         by_position = tuple((k, name) for k, name in enumerate(names) if name in table)
 
+        variables = {"v": "X"} if "X" in names else {}
+
         @wraps(function)
         def call(*args: Any, **options: Any) -> Any:
             if args:
@@ -410,7 +348,10 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
             for name, value in options.items():
                 if name in table:
                     options[name] = table[name](name, value)
-            return function(*args, **options)
+            if not variables:
+                return function(*args, **options)
+            with arguments_named(**variables):
+                return function(*args, **options)
 
         call.checks = table  # type: ignore[attr-defined]  # the tests read it
         return cast(Callable[P, R], call)
@@ -448,11 +389,3 @@ def _is_real(value: object) -> bool:
     except Exception:  # too large, or a number of another library that refuses
         return False
     return True
-
-
-def _plain_int(value: object) -> int:
-    return value if isinstance(value, int) else int(cast(Integral, value))
-
-
-def _plain_float(value: object) -> float:
-    return value if type(value) is float else float(cast(Real, value))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 from textwrap import fill
 from typing import Any, TypeVar
@@ -39,49 +39,115 @@ def with_sign(text: str) -> str:
     return text if text == UNKNOWN or text.startswith(MINUS) or not float(text) else f"+{text}"
 
 
+@dataclass(frozen=True)
+class Unit:
+    """How rates and errors are written, in every screen, page, table and picture.
+
+    Attributes
+    ----------
+    digits : int
+        Decimals of rates and errors.
+    scale : float
+        What both are multiplied by.
+    sign, word : str
+        What follows a rate, and what errors are counted in.
+    """
+
+    digits: int = 1
+    scale: float = 100.0
+    sign: str = "%"
+    word: str = "points"
+
+    def rate(self, value: float) -> str:
+        """Write what a model says or what happens.
+
+        >>> Unit().rate(0.153), Unit().rate(float("nan")), Unit(2).rate(0.0045)
+        ('15.3%', '–', '0.45%')
+        """
+        text = decimals(self.scale * value, self.digits)
+        return text if text == UNKNOWN else f"{text}{self.sign}"
+
+    def error(self, value: float) -> str:
+        """Write an error, or a difference of rates, without its word.
+
+        >>> Unit().error(0.0683), Unit().error(-0.2), Unit(2).error(0.0044)
+        ('6.8', '−20.0', '0.44')
+        """
+        return decimals(self.scale * value, self.digits)
+
+    def signed(self, value: float) -> str:
+        """Write a difference with its sign.
+
+        >>> Unit().signed(0.0683), Unit().signed(-0.00001)
+        ('+6.8', '0.0')
+        """
+        return with_sign(self.error(value))
+
+    def ends(self, low: float, high: float) -> str:
+        """Write an interval.
+
+        >>> Unit().ends(-0.012, 0.03)
+        '−1.2 to 3.0'
+        """
+        return f"{self.error(low)} to {self.error(high)}"
+
+    def size(self, value: float) -> str:
+        """Write an error with its word.
+
+        >>> Unit().size(0.0683)
+        '6.8 points'
+        """
+        return f"{self.error(value)} {self.word}"
+
+    def difference(self, says: float, happens: float) -> float:
+        """Return says − happens as readers see it: the difference of the rounded figures.
+
+        >>> round(Unit().difference(0.41649, 0.26551), 4)
+        0.15
+        """
+        shown = (round(self.scale * one, self.digits) for one in (says, happens))
+        return round(next(shown) - next(shown), self.digits) / self.scale
+
+    def limit(self, value: float) -> str:
+        """Write a limit with as many decimals as it needs, at most two digits.
+
+        >>> Unit().limit(0.02), Unit().limit(0.0025), Unit().limit(0.00178)
+        ('2', '0.25', '0.18')
+        """
+        return f"{self.scale * value:.2g}" if value < 0.1 else f"{self.scale * value:.4g}"
+
+    def is_zero(self, value: float) -> bool:
+        """Whether a value is written as zero."""
+        return not round(self.scale * abs(value), self.digits)
+
+    def enough(self, value: float) -> Unit:
+        """Return the unit in which a value above zero is not 0.0, with at most two more decimals.
+
+        >>> [Unit().enough(value).digits for value in (0.03, 0.0004, 1e-9)]
+        [1, 2, 3]
+        """
+        units = [replace(self, digits=self.digits + k) for k in range(3)]
+        return next((unit for unit in units if not unit.is_zero(value)), units[-1])
+
+
 def points(value: float, digits: int = 1) -> str:
-    """Write a difference of probabilities in points.
-
-    >>> points(0.0683), points(-0.2), points(-0.0001), points(0.0044, 2)
-    ('6.8', '−20.0', '0.0', '0.44')
-    """
-    return decimals(100 * value, digits)
-
-
-def enough_digits(value: float, digits: int = 1) -> int:
-    """Return the decimals of points with which a value above zero is not 0.0, at most two more.
-
-    >>> enough_digits(0.03), enough_digits(0.0004), enough_digits(1e-9)
-    (1, 2, 3)
-    """
-    return next((k for k in (digits, digits + 1) if round(100 * abs(value), k)), digits + 2)
+    """Write a difference of probabilities in points."""
+    return Unit(digits).error(value)
 
 
 def signed(value: float, digits: int = 1) -> str:
-    """Write a difference of probabilities in points, with its sign.
-
-    >>> signed(0.0683), signed(-0.00001)
-    ('+6.8', '0.0')
-    """
-    return with_sign(points(value, digits))
-
-
-def difference(says: float, happens: float, digits: int = 1) -> float:
-    """Return says − happens as readers see it: the difference of the rounded percentages.
-
-    >>> round(difference(0.41649, 0.26551), 4)
-    0.15
-    """
-    return round(round(100 * says, digits) - round(100 * happens, digits), digits) / 100
+    """Write a difference of probabilities in points, with its sign."""
+    return Unit(digits).signed(value)
 
 
 def interval(low: float, high: float, digits: int = 1) -> str:
-    """Write an interval in points.
+    """Write an interval in points."""
+    return Unit(digits).ends(low, high)
 
-    >>> interval(-0.012, 0.03)
-    '−1.2 to 3.0'
-    """
-    return f"{points(low, digits)} to {points(high, digits)}"
+
+def percent(value: float, digits: int = 1) -> str:
+    """Write a rate or a share in percent."""
+    return Unit(digits).rate(value)
 
 
 def points_with_interval(value: float, low: float, high: float) -> str:
@@ -90,17 +156,7 @@ def points_with_interval(value: float, low: float, high: float) -> str:
     >>> points_with_interval(0.206, 0.2, 0.213)
     '20.6 points (20.0–21.3)'
     """
-    return f"{points(value)} points ({points(low)}–{points(high)})"
-
-
-def percent(value: float, digits: int = 1) -> str:
-    """Write a rate or a share; rates below 10% need two digits.
-
-    >>> percent(0.153), percent(-0.00001), percent(float("nan")), percent(0.0045, 2)
-    ('15.3%', '0.0%', '–', '0.45%')
-    """
-    text = decimals(100 * value, digits)
-    return text if text == UNKNOWN else f"{text}%"
+    return f"{Unit().size(value)} ({points(low)}–{points(high)})"
 
 
 def level_text(level: float) -> str:
@@ -137,15 +193,6 @@ def count(n: int, noun: str = "") -> str:
     ('16,281 rows', '1 row')
     """
     return f"{n:,}" if not noun else f"{n:,} {noun}{'' if n == 1 else 's'}"
-
-
-def limit_text(value: float) -> str:
-    """Write a limit in points, with as many decimals as it needs, at most two digits.
-
-    >>> limit_text(0.02), limit_text(0.0025), limit_text(0.00178)
-    ('2', '0.25', '0.18')
-    """
-    return f"{100 * value:.2g}" if value < 0.1 else f"{100 * value:.4g}"
 
 
 def share_text(value: float) -> str:
@@ -238,19 +285,9 @@ class StrongName(Named, Strong):
 
 
 class Code(str):
-    """A line that can be run in Python, and the command that does the same, if there is one.
+    """A line to run."""
 
-    >>> Code("vc.audit(y, p)", command="varcal audit").command
-    'varcal audit'
-    """
-
-    __slots__ = ("command",)
-    command: str
-
-    def __new__(cls, text: str, *, command: str = "") -> Code:
-        code = super().__new__(cls, text)
-        code.command = command or text
-        return code
+    __slots__ = ()
 
 
 @dataclass(frozen=True)
@@ -438,7 +475,7 @@ BASELINE, FIXED, BETTER, UNCHANGED, MADE_WORSE = COMPARED
 #: The verdicts that say that a figure changed.
 CHANGED = (FIXED, BETTER, MADE_WORSE)
 # One variable from an audit to the next, besides BETTER and UNCHANGED.
-WORSE, NEW, GONE = "worse", "new", "gone"
+WORSE, ALTERED, NEW, GONE = "worse", "changed", "new", "gone"
 
 # Each word with a mark, so that words do not differ by colour alone, and its look in colour.
 _LOOKS = (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from importlib import import_module
-from types import ModuleType
+from types import MappingProxyType, ModuleType
 from typing import Any
 
 __all__ = [
@@ -22,6 +22,30 @@ __all__ = [
 #: Of the rows that are being read: the number of the first, None if it is not known, and whether
 #: they are all rows and not a batch of them.
 _ROWS: ContextVar[tuple[int | None, bool]] = ContextVar("_ROWS", default=(0, True))
+
+
+#: What the user calls an argument in the call that is running, by its usual name.
+_NAMES: ContextVar[Mapping[str, str]] = ContextVar("_NAMES", default=MappingProxyType({}))
+
+
+@contextmanager
+def arguments_named(**names: str) -> Iterator[None]:
+    """Name arguments in errors as the function does that the user has called.
+
+    >>> with arguments_named(v="X"):
+    ...     print(argument_name("v"), argument_name("y"))
+    X y
+    """
+    token = _NAMES.set({**_NAMES.get(), **names})
+    try:
+        yield
+    finally:
+        _NAMES.reset(token)
+
+
+def argument_name(argument: str) -> str:
+    """Return what the user calls an argument, such as "X" where variables are usually "v"."""
+    return _NAMES.get().get(argument, argument)
 
 
 @contextmanager
@@ -105,9 +129,10 @@ class InputError(VarcalError, ValueError):
     def __reduce__(self) -> tuple[type[InputError], tuple[Any, ...]]:
         return type(self), (self.message, self._template, self.argument, self.settings)
 
-    def reworded(self, message: str) -> InputError:
-        """Return the same error with another message."""
-        return type(self)(message, self._template, self.argument, self.settings)
+    def reworded(self, message: str = "", more: str = "") -> InputError:
+        """Return the same error with another message, or with more at the end of its hint."""
+        hint = self._template + more
+        return type(self)(message or self.message, hint, self.argument, self.settings)
 
     def spelled(
         self, arguments: Mapping[str, str], setting: Callable[[str, object], str]

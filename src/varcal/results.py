@@ -15,8 +15,7 @@ from varcal._monitor.monitor import Status
 from varcal._search.predictable_gap import PredictableGap
 from varcal._search.slices_result import Slice, Slices
 from varcal._search.surface import Surface
-from varcal._sums.collected import Collected
-from varcal._sums.plan import BinPlan
+from varcal._sums.plan import BinPlan, Collected
 from varcal.calibrators.apply import Applied
 
 __all__ = [

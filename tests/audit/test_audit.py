@@ -187,6 +187,18 @@ def test_changes_since_last_month(rng):
         after.since({})
 
 
+def test_a_change_of_cells_is_not_called_worse_if_the_error_is_not(rng):
+    """The error moves from one half of v to the other: as large as before, elsewhere."""
+
+    def month(sign, n=20_000):
+        s, v = rng.uniform(0.3, 0.7, n), rng.random(n)
+        return quick(rng.random(n) < s - 0.1 * sign * np.sign(v - 0.5), s, {"v": v})
+
+    changes = month(1).since(month(-1)).columns
+    assert changes["verdict"] == ["changed"] and changes["low"][0] < 0 < changes["high"][0]
+    assert changes["p_adjusted"][0] < 0.05 and changes["place"][0]
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

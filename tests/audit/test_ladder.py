@@ -111,3 +111,21 @@ def test_obstacles():
         _, p, X = rows(n, WORLDS["as it is"])
         audit = vc.audit((np.arange(n) < events) * 1, p, X, groups=np.arange(n) % n_groups)
         assert (audit.ladder, audit.advice, audit.ladder_obstacle) == (None, None, reason)
+
+
+@pytest.mark.parametrize("grouped", [False, True])
+def test_the_order_of_rows_does_not_matter(rng, grouped):
+    y, p, X = rows(900, WORLDS["variables"])
+    X["sex"] = np.where(X["noise"] < 0.01, "x", X["sex"])
+    more = {"groups": np.char.add("u", rng.integers(0, 300, 900).astype(str))} if grouped else {}
+    order = rng.permutation(900)
+    first = vc.audit(y, p, X, **more).ladder
+    again = {name: one[order] for name, one in {**X, **more}.items()}
+    more = {name: again.pop(name) for name in more}
+    second = vc.audit(y[order], p[order], again, **more).ladder
+    assert second.advice == first.advice
+    for mine, theirs in zip(first.rungs, second.rungs, strict=True):
+        for one, other in ((mine.average, theirs.average), (mine.by_score, theirs.by_score)):
+            assert (one.value, one.high) == pytest.approx((other.value, other.high), abs=1e-12)
+        assert mine.worst[1].value == pytest.approx(theirs.worst[1].value, abs=1e-12)
+        assert mine.log_loss == pytest.approx(theirs.log_loss, abs=1e-12)

@@ -1,5 +1,6 @@
 """What an audit says first, in every form: the same words and figures, never a contradiction."""
 
+import html
 import itertools
 import json
 import re
@@ -12,6 +13,7 @@ import pytest
 import varcal as vc
 from cases import audits
 from cases.tools import load_tool
+from varcal._report.audit_page import audit_html, audit_markdown
 from varcal._report.audit_text import WIDTH, audit_lines
 
 KINDS = ("groups", "rare", "fine", "watch", "few")
@@ -31,13 +33,12 @@ def forms(kind):
     texts = [
         re.sub(r"<[^>]*>", " ", re.sub(r"<(script|title|desc).*?</\1>", " ", body, flags=re.S))
     ]
-    return [*texts, markdown(found), repr(found), json.dumps(found.to_dict(), ensure_ascii=False)]
-
-
-def markdown(found):
-    from varcal._report.audit_page import audit_markdown
-
-    return audit_markdown(found)
+    return [
+        *texts,
+        audit_markdown(found),
+        repr(found),
+        json.dumps(found.to_dict(), ensure_ascii=False),
+    ]
 
 
 def flat(text):
@@ -58,8 +59,8 @@ def flat(text):
             "rare",
             "Repair: shift",
             "P(churn = Yes) is half of what it should be",
-            "A shift (one number added to every score) leaves 0.00 points on average, 0.16 by "
-            "score and none that is shown along variables.",
+            "A shift (one number added to every score) leaves 0.01 points on average, 0.14 by "
+            "score and no clear error along variables.",
         ),
         ("tiny", "Repair: shift", "P(churn = Yes) is 6% of what it should be", ""),
         (
@@ -73,14 +74,13 @@ def flat(text):
             "watch",
             "Watch",
             "P(churn = Yes) shows errors of unclear size",
-            "Along 1 of 3 variables there is uneven error, along none surely more than 2 points: "
-            "most along age, 2.3 points",
+            "There is uneven error along 1 of 3 variables, most along age: 2.3 points",
         ),
         (
             "few",
             "Cannot tell yet",
             "Too few rows to judge P(churn = Yes)",
-            "Nothing to repair is shown, but errors of up to ",
+            "Nothing that needs repair was found, but errors of up to ",
         ),
     ],
 )
@@ -95,7 +95,7 @@ def test_the_answer(kind, badge, headline, lede):
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_form_says_the_same(kind):
     found, screen = audits.found(kind), audits.found(kind).screen()
-    digits = screen.digits
+    digits = screen.unit.digits
     *texts, plain = forms(kind)
     for form in map(flat, texts):
         form = form.replace("**", "").replace("\\", "")
@@ -144,7 +144,7 @@ def test_protected_columns_are_always_listed(rng):
     assert sum(row.verdict in ("above limit", "may be above") for row in found) > 12
     assert found.row("race").verdict == "no evidence"
     assert re.search(r"^race +0\.\d \(", repr(found), re.M) and "more with evidence" in repr(found)
-    text, page = markdown(found), found.report().page
+    text, page = audit_markdown(found), found.report().page
     for level in ("a", "b", "c", "rare"):
         assert re.search(rf"^  race: {level}, [\d,]+ rows +[\d.]+% +[\d.]+%  ", repr(found), re.M)
         assert f"\n| {level} |" in text
@@ -203,7 +203,7 @@ def test_words_never_contradict_the_figures(average, score, along):
     word = {0.0: "no evidence", 0.01: "below limit", 0.05: "above limit"}[along]
     found = made(average, max(score, average), ends, word)
     screen = found.screen()
-    text = f"{screen.headline} {screen.lede} " + " ".join(str(one.text) for one in screen.todos)
+    text = f"{screen.headline} {screen.lede} " + " ".join(str(text) for _, text in screen.todos)
     assert not FORBIDDEN.search(text)
     sure = 0.05 in (average, score, along)
     assert found.verdict == (
@@ -221,10 +221,37 @@ def test_a_sure_place_and_no_single_group_certain_exclude_each_other():
     assert place.is_sure and not unsure.is_sure
     for one in (place, unsure):
         found = made(along=(0.05, 0.03, 0.07), verdict="above limit", places=[one])
-        for form in (repr(found), markdown(found), found.report().page):
+        for form in (repr(found), audit_markdown(found), found.report().page):
             assert ("no single group is certain" in form) == (not one.is_sure)
     for kind in KINDS:
         found = audits.found(kind)
         listed = "No single group is certain" in repr(found)
         assert not (listed and found.places)
         assert all(one.is_sure for one in found.places)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_advice_names_python_or_commands_never_both(kind):
+    found = audits.found(kind)
+    for commands in (False, True):
+        page = html.unescape(audit_html(found, commands=commands))
+        text = audit_markdown(found, commands=commands)
+        lines = "\n".join(audit_lines(found, commands=commands))
+        codes = [*re.findall("<code>(.*?)</code>", page), *re.findall("`(.*?)`", text)]
+        assert codes and all(one.startswith(("varcal ", "--")) == commands for one in codes)
+        assert ("varcal audit new.csv … --gate" in flat(lines)) == commands
+        assert ("testing.assert_calibrated(…)" in flat(lines)) != commands
+        assert bool(re.search(r"\bvc\.", lines)) <= (not commands)
+
+
+def test_retraining_is_not_advised_before_variables_were_tried():
+    found = audits.found()
+    rungs = [replace(one, above=True, log_loss=0.5) for one in found.ladder.rungs]
+    vars(again := replace(found))["_climbed"] = (replace(found.ladder, rungs=tuple(rungs)), "")
+    assert again.advice == "try variables" and again.screen().badge == "Repair: try variables"
+    text = flat(repr(again))
+    assert "variables were not tried" in text and "etrain" not in text
+    assert 'vc.audit(…, ladder="all")' in text
+    rungs.append(replace(rungs[-1], name="variables"))
+    vars(again := replace(found))["_climbed"] = (replace(found.ladder, rungs=tuple(rungs)), "")
+    assert again.advice == "retrain" and "not tried" not in repr(again)

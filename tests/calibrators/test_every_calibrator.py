@@ -164,7 +164,7 @@ def test_a_class_without_rows_is_warned_of_and_stays_finite(calibrator):
         (TreeCalibrator(borrow=-1), "borrow must be a number"),
         (TreeCalibrator("beta"), "calibrator must be a calibrator of varcal"),
         (TreeCalibrator(AugmentedCalibrator()), "must use the score alone"),
-        (AugmentedCalibrator(score="platt"), "score must be one of"),
+        (AugmentedCalibrator(TreeCalibrator()), "must be BetaCalibrator or PlattCalibrator"),
         (AugmentedCalibrator(degree=0), "degree must be an integer of at least 1"),
         (VariableCalibrator(trees="no"), "trees must be one of True, False; got 'no'"),
         (VariableCalibrator(monotone="yes"), "monotone must be one of"),

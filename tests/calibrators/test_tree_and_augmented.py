@@ -10,6 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from varcal.calibrators import (
     AugmentedCalibrator,
     BetaCalibrator,
+    PlattCalibrator,
     TreeCalibrator,
 )
 from varcal.calibrators.tree import Leaf, Split
@@ -147,14 +148,21 @@ def test_equals_scikit_learn_on_the_same_terms():
     assert fit.predict_proba(p, v / 100) == pytest.approx(peer.predict_proba(X), abs=1e-8)
 
 
-@pytest.mark.parametrize("score", ["beta", "logistic"])
+@pytest.mark.parametrize("score", [BetaCalibrator(), PlattCalibrator()])
 @pytest.mark.parametrize("degree", [1, 2, 3])
 def test_the_unit_of_v_does_not_matter(score, degree):
     _, p, v, y = tilted()
-    one = AugmentedCalibrator(score=score, degree=degree).fit(p, y, v)
-    other = AugmentedCalibrator(score=score, degree=degree).fit(p, y, 1e6 * v - 3e8)
+    one = AugmentedCalibrator(score, degree=degree).fit(p, y, v)
+    other = AugmentedCalibrator(score, degree=degree).fit(p, y, 1e6 * v - 3e8)
     q = other.predict_proba(p, 1e6 * v - 3e8)
     assert q == pytest.approx(one.predict_proba(p, v), abs=1e-7)
+
+
+@pytest.mark.parametrize("score", [BetaCalibrator(), PlattCalibrator(), BetaCalibrator(l2=3.0)])
+def test_a_large_penalty_leaves_the_calibrator_of_the_score(score):
+    _, p, v, y = tilted()
+    q = AugmentedCalibrator(score, l2=1e14).fit(p, y, v).predict_proba(p, v)
+    assert q == pytest.approx(score.fit(p, y).predict_proba(p), abs=1e-9)
 
 
 def test_the_score_never_counts_against_itself():
@@ -163,7 +171,7 @@ def test_the_score_never_counts_against_itself():
     y = rng.random(500) < expit(-logit(p) + v)
     fit = AugmentedCalibrator().fit(p, y, v)
     assert (fit.maps_[0].coef[:2] == 0).all()
-    free = AugmentedCalibrator(nonnegative=False).fit(p, y, v)
+    free = AugmentedCalibrator(BetaCalibrator(nonnegative=False)).fit(p, y, v)
     assert (free.maps_[0].coef[:2] < 0).all()
 
 
@@ -172,7 +180,7 @@ def test_an_unseen_category_adds_nothing_and_is_not_missing():
     p = rng.uniform(0.1, 0.9, 3_000)
     kind = np.array(["a", "b", None], dtype=object)[rng.integers(0, 3, 3_000)]
     y = rng.random(3_000) < np.clip(p + 0.3 * np.equal(kind, None), 0, 1)
-    fit = AugmentedCalibrator(score="logistic").fit(p, y, {"kind": kind})
+    fit = AugmentedCalibrator(PlattCalibrator()).fit(p, y, {"kind": kind})
     a, b, missing, unseen = fit.predict_proba([0.5] * 4, {"kind": ["a", "b", None, "c"]})[:, 1]
     names = list(fit.describe().to_frame()["term"])
     shown = dict(zip(names, fit.maps_[0].coef, strict=False))

@@ -23,7 +23,7 @@ from varcal.calibrators import (
 
 ALL = [
     AugmentedCalibrator(),
-    AugmentedCalibrator(score="logistic", degree=1),
+    AugmentedCalibrator(PlattCalibrator(), degree=1),
     BetaCalibrator(),
     BetaCalibrator(parameters="am"),
     DirichletCalibrator(),

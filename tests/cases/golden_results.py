@@ -521,7 +521,9 @@ def _every_calibrator():
     """Return calibrators of every kind by name, with the settings that they have."""
     return {
         "augmented": vc.AugmentedCalibrator(),
-        "augmented/logistic": vc.AugmentedCalibrator(score="logistic", degree=1, l2=5.0),
+        "augmented/logistic": vc.AugmentedCalibrator(
+            vc.PlattCalibrator(smooth_targets=False, eps=1e-300), degree=1, l2=5.0
+        ),
         "beta": vc.BetaCalibrator(),
         "beta/am": vc.BetaCalibrator(parameters="am"),
         "beta/paper": vc.BetaCalibrator.paper(),

@@ -89,9 +89,8 @@ SPECIAL = {
     "VariableCalibratedClassifier.score": {"X": X, "y": Y},
     "VariableCalibratedClassifier.scorer": {},
 }
-#: Modules whose functions are walked, and functions that are not calls on data.
+#: Modules whose functions are walked.
 MODULES = ("datasets",)
-LEFT_OUT = {"datasets.load_census"}
 #: Methods of scikit-learn that varcal inherits, and parts of the protocol between packages.
 FOREIGN = {"get_metadata_routing", "set_params", "get_params"}
 INTERNAL = {
@@ -149,9 +148,8 @@ def _functions():
             yield name, thing
         elif inspect.ismodule(thing) and name in MODULES:
             for each in thing.__all__:
-                label = f"{name}.{each}"
-                if inspect.isfunction(getattr(thing, each)) and label not in LEFT_OUT:
-                    yield label, getattr(thing, each)
+                if inspect.isfunction(getattr(thing, each)):
+                    yield f"{name}.{each}", getattr(thing, each)
 
 
 def _call(name, function, values, special=()):

@@ -4,13 +4,16 @@ Most tests run the program in their own process. Those of start-up, signals, pip
 start another one.
 """
 
+import contextlib
 import gzip
 import os
+import pty
 import re
 import shlex
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from pathlib import Path
@@ -182,6 +185,41 @@ def test_output_in_any_encoding(encoding, shown):
     env = os.environ | {"PYTHONIOENCODING": encoding}
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=env, check=True)
     assert done.stdout.decode(encoding).strip() == shown
+
+
+def test_colours_only_on_a_terminal_and_not_with_no_color(folder):
+    command = [*COMMAND, "audit", "rows.csv", *COLUMNS, "--variables", "age", "--ladder", "none"]
+    said = {}
+    for name, env in {"plain": {}, "off": {"NO_COLOR": "1"}}.items():
+        ours, theirs = pty.openpty()
+        done = subprocess.Popen(
+            [*command, "--gate"], cwd=folder, env=unmeasured() | env, stdout=theirs,
+            stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(theirs)
+        parts = []
+        with contextlib.suppress(OSError):  # how Linux says that the other end is closed
+            while part := os.read(ours, 65_536):
+                parts.append(part)
+        os.close(ours)
+        assert done.wait() == 1
+        said[name] = b"".join(parts)
+    assert b"\x1b[31m\x1b[1mFAILED\x1b[0m  the verdict" in said["plain"]
+    assert b"\x1b" not in said["off"] and b"FAILED  the verdict" in said["off"]
+
+
+def test_standard_input_and_named_pipes_are_files(folder, tmp_path):
+    rest = [*COLUMNS, "--variables", "age", "--ladder", "none", "--json"]
+    wanted = run("audit", folder / "rows.csv", *rest)
+    rows = (folder / "rows.csv").read_bytes()
+    for given in (rows, gzip.compress(rows), (folder / "rows.parquet").read_bytes()):
+        assert run("audit", "-", *rest, given=given).stdout == wanted.stdout
+    os.mkfifo(tmp_path / "pipe")
+    writer = threading.Thread(target=(tmp_path / "pipe").write_bytes, args=(rows,))
+    writer.start()
+    done = run("audit", tmp_path / "pipe", *rest)
+    writer.join()
+    assert done.stdout == wanted.stdout and "read as comma-separated" in done.stderr
 
 
 # ------------------------------------------------------------------ interrupts

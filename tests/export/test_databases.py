@@ -20,14 +20,18 @@ in_spark = [pytest.mark.spark, pytest.mark.slow]
 
 #: The functions and words that all databases have, and those of each.
 COMMON = {
-    "LN", "EXP", "SQRT", "ABS", "LEAST", "GREATEST", "CAST", "COALESCE",
+    "FLOOR", "LN", "EXP", "SQRT", "ABS", "LEAST", "GREATEST", "CAST", "COALESCE",
     "AS", "IN", "AND", "OVER", "WHEN", "THEN", "ELSE", "MATERIALIZED",
 }  # fmt: skip
+CLOCK = {"TIMESTAMP_MICROS", "ROUND"}
 OWN = {
-    "postgres": {"EXTRACT", "ROW_NUMBER"},
-    "spark": {"ISNAN", "UNIX_MICROS", "MONOTONICALLY_INCREASING_ID", "ARRAY"},
-    "bigquery": {"IS_NAN", "UNIX_MICROS", "ROW_NUMBER", "OFFSET"},
-    "snowflake": {"DATE_PART", "ROW_NUMBER", "ARRAY_CONSTRUCT", "GET"},
+    "postgres": {"EXTRACT", "ROW_NUMBER", "TO_TIMESTAMP"},
+    "spark": {"ISNAN", "UNIX_MICROS", "MONOTONICALLY_INCREASING_ID", "ARRAY"}
+    | CLOCK
+    | {"FROM_UTC_TIMESTAMP"},
+    "bigquery": {"IS_NAN", "UNIX_MICROS", "ROW_NUMBER", "OFFSET", "TIMESTAMP", "DATETIME"} | CLOCK,
+    "snowflake": {"DATE_PART", "ROW_NUMBER", "ARRAY_CONSTRUCT", "GET", "ROUND"}
+    | {"CONVERT_TIMEZONE", "TO_TIMESTAMP_NTZ"},
 }
 
 
@@ -98,6 +102,32 @@ def test_hostile_rows(name, n_classes, database):
     assert exported.check(connection).n_rows == 200
 
 
+@pytest.mark.parametrize("zone", ["", "Europe/Berlin"])
+def test_parts_of_dates(zone, database):
+    rng = np.random.default_rng(0)
+    p, day = rng.uniform(0.05, 0.95, 2_000), drawn(2_000, 3, hostile=True)[1]["day"]
+    when = pd.Series(day).dt.tz_localize("UTC").dt.tz_convert(zone or "UTC")
+    cycle = np.sin(when.dt.hour / 4) + (when.dt.day_of_week > 4) + (when.dt.month < 3)
+    y = rng.random(2_000) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - cycle.fillna(0)))
+    given = {"day": when if zone else day}
+    model = vc.TreeCalibrator(min_leaf=0.02, max_depth=6).fit(p, y, given)
+    assert len({split.variable for split in splits(model.tree_)}) >= 3
+    connection, dialect, load = database
+    load(connection, columns(p, {"day": day}))
+    exported = model.to_sql(dialect)
+    found = exported.run(connection, key="id")
+    assert np.abs(found - model.predict_proba(p, given)).max() <= 1e-8
+    assert exported.check(connection).n_rows == 200
+
+
+def splits(node):
+    """Yield the splits of a tree."""
+    if hasattr(node, "variable"):
+        yield node
+        for side in (node.left, node.right):
+            yield from splits(side)
+
+
 @pytest.mark.postgres
 @pytest.mark.slow
 def test_numbers_that_vanish_are_no_error_in_postgres(server):
@@ -143,6 +173,9 @@ def functions(query):
 def test_queries_are_parsed(dialect):
     sex = PLAIN_SEX.replace("`", "").replace("\\", "") if dialect == "bigquery" else PLAIN_SEX
     models = [fitted(calibrator, data) for calibrator in ALL for data in (binary, many)]
+    p, v = drawn(1_000, 3, hostile=False)
+    hours = pd.Series(v["day"]).dt.tz_localize("Europe/Berlin", ambiguous="NaT")
+    models.append(vc.TreeCalibrator().fit(p, (hours.dt.hour > 11).astype(int), {"hours": hours}))
     for model in [*models, *(awkward(name, sex=sex) for name in BY_VARIABLE)]:
         query = model.to_sql(dialect).query
         parsed = sqlglot.parse_one(query, dialect=dialect)

@@ -21,20 +21,15 @@ def mode_of(path):
     return stat.S_IMODE(path.stat().st_mode)
 
 
-def test_new_files_have_the_permissions_that_the_umask_allows(tmp_path):
-    before = os.umask(0o027)
+@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
+def test_new_files_follow_the_umask_and_replaced_ones_keep_their_permissions(mode, tmp_path):
+    path = tmp_path / "secret.txt"
+    before = os.umask(0o666 & ~mode)
     try:
-        FITTED.save(tmp_path / "new.json")
+        FITTED.save(path)
     finally:
         os.umask(before)
-    assert mode_of(tmp_path / "new.json") == 0o640
-
-
-@pytest.mark.parametrize("mode", [0o600, 0o640, 0o664])
-def test_a_file_that_is_replaced_keeps_its_permissions(mode, tmp_path):
-    path = tmp_path / "secret.txt"
-    path.write_text("old")
-    path.chmod(mode)
+    assert mode_of(path) == mode
     with whole_file(path) as file:
         file.write_text("new")
         assert not mode_of(file) & ~mode  # at no time can more people read it

@@ -161,6 +161,25 @@ def test_gaps_that_cancel_inside_bins_are_found_and_measured(rng):
     assert row.uneven.within and row.low < 0.16 / np.pi < row.high and row.p_holm < 1e-6
 
 
+def test_waves_of_scores_near_one_are_measured_by_what_varies(rng):
+    """They say that hardly anything varies: counted by them, bins have too few finer cells."""
+    n, u = 2_000, (np.arange(1_000) + 0.5) / 1_000
+
+    def scores(q):
+        return np.where(q < 0.4, 0.5 + 1.2 * q, 0.98 + 0.02 * np.minimum((q - 0.4) / 0.4, 1))
+
+    def chance(s, v):
+        return np.clip(s - 0.3 * np.sin(6 * np.pi * v), 0, 1)
+
+    truth = np.abs((scores(u) - chance(scores(u), u[:, None])).mean(axis=1)).mean()
+    covered = 0
+    for _ in range(40):
+        s, v = scores(rng.random(n)), rng.random(n)
+        found = vc.estimate(rng.random(n) < chance(s, v), s, v, event="positive")
+        covered += found.low <= truth <= found.high
+    assert covered >= 34  # counted by scores, about 30
+
+
 def test_two_classes_have_the_interval_of_one():
     """The gaps of two classes are equal up to their sign: bounds on their covariance are exact."""
     sim = vc.datasets.make_gap(800, "tilt", vece=0.08, random_state=3)

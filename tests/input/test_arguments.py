@@ -212,6 +212,32 @@ def test_errors_of_columns_and_settings(settings, message, hint):
     assert caught.value.hint and hint in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    ("argument", "call"),
+    [
+        ("v", lambda v: vc.vece("y", "p", v, data=ROWS)),
+        ("X", lambda X: vc.audit("y", "p", X, data=ROWS)),
+        ("X", lambda X: vc.audit("y", "p", X, data=pl.DataFrame(ROWS).lazy())),
+        ("X", lambda X: vc.compare("y", {"a": "p"}, X, data=ROWS)),
+        ("X", lambda X: vc.slices("y", "p", X, data=ROWS)),
+        ("X", lambda X: vc.TreeCalibrator().fit([0.1, 0.2], [0, 1], X)),
+        ("X", lambda X: vc.audit(vc.collect(ROWS, vc.make_bins("y", "p", data=ROWS)), X=X)),
+    ],
+)
+def test_errors_call_the_variables_as_the_function_does(argument, call):
+    with pytest.raises(InputError, match=f"^{argument}") as caught:
+        call("agee")
+    assert caught.value.argument == argument
+
+
+def test_a_fit_says_that_its_scores_come_first_and_names_blocks():
+    with pytest.raises(InputError, match=r"y is not a label.*\nhint: .*fit\(p, y, X\)"):
+        vc.TreeCalibrator().fit(Y, P, Y)
+    with pytest.raises(InputError, match="blocks is missing: None at row 3") as caught:
+        vc.VariableCalibrator().fit(P, Y, Y, blocks=[1, 2, 3, None] * 10)
+    assert caught.value.argument == "blocks"
+
+
 def test_columns_named_as_the_labels_in_another_order_are_refused(make_frame):
     y, q = ["no", "yes", "no"], [0.2, 0.9, 0.4]
     columns = {"yes": q, "no": [1 - one for one in q]}

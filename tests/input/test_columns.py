@@ -16,7 +16,7 @@ COLUMNS = {
     "integers": [1, 2, 4, 4],
     "integers with missing": [1, 2, None, 4],
     "floats": [1.5, None, float("nan"), 2.0],
-    "strings": ["b", "a", None, "b"],
+    "strings": ["b", "é", None, "b", "Z", "zz", "_", "a"],
     "booleans": [True, None, False, True],
     "all true": [True, True, True, True],
     "dates": [dt.date(2020, 1, 1), None, dt.date(2021, 1, 1), dt.date(2020, 6, 1)],
@@ -46,7 +46,10 @@ def counts(column):
 @pytest.mark.parametrize("column", COLUMNS.values(), ids=COLUMNS.keys())
 @pytest.mark.parametrize("reader", READERS.values(), ids=READERS.keys())
 def test_every_library_is_read_as_a_list(column, reader):
-    assert counts(reader(column)) == counts(column)
+    found = counts(reader(column))
+    assert found == counts(column)
+    if isinstance(column[0], str):  # sorted as in numpy
+        assert list(found) == [*np.unique([one for one in column if one]), "missing"]
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlin", "America/New_York", "America/Port-au-Prince"])
@@ -70,11 +73,7 @@ def test_types_that_narwhals_does_not_know():
         counts(pd.Series(pd.period_range("2020", periods=2)))
 
 
-def test_strings_of_every_library_are_counted_as_in_numpy(rng):
-    words = rng.choice(["b", "é", "a", "Z", "zz", "_"], 500)
-    levels, n = np.unique(words, return_counts=True)
-    for read in READERS.values():
-        assert counts(read(words.tolist())) == dict(zip(levels.tolist(), n.tolist(), strict=True))
+def test_text_in_chunks_and_slices():
     two = pa.chunked_array([pa.array(["b", "a"]), pa.array([None, "c"]), pa.array([], pa.string())])
     assert counts(two) == counts(["b", "a", None, "c"])
     assert counts(pl.Series(["x", "b", "a", None])[1:]) == {"a": 1, "b": 1, "missing": 1}

@@ -46,6 +46,26 @@ def test_equal_to_logistic_regression_and_exact_intervals():
     assert [ratio.low, ratio.high] == pytest.approx([exact.low / expected, exact.high / expected])
 
 
+def test_weights_are_numbers_of_rows():
+    y, p = rows(600, seed=3)
+    w = np.random.default_rng(3).integers(0, 4, 600)
+    found, repeated = (
+        vc.measures(y, p, sample_weight=w),
+        vc.measures(np.repeat(y, w), np.repeat(p, w)),
+    )
+    for one, other in zip(found, repeated, strict=True):
+        assert one.value == pytest.approx(other.value, abs=1e-9), one.measure
+        assert (one.low, one.high) == pytest.approx((other.low, other.high), abs=0.01)
+    family = sm.families.Binomial()
+    model = sm.GLM(y, sm.add_constant(logit(p)), family=family, freq_weights=w).fit(tol=1e-12)
+    slope = found["slope"]
+    wanted = [model.params[1], *model.conf_int()[1]]
+    assert [slope.value, slope.low, slope.high] == pytest.approx(wanted, abs=1e-6)
+    same = vc.measures(y, p, sample_weight=np.full(600, 0.5))
+    assert same["slope"].low == pytest.approx(vc.measures(y, p)["slope"].low)
+    assert "Rows are weighted" in repr(found)
+
+
 def test_errors_equal_another_lowess():
     y, p = rows(1500, seed=2)
     smooth = lowess(y, p, it=0, delta=0.01 * np.ptp(p), return_sorted=False)

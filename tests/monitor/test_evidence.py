@@ -8,7 +8,7 @@ import pytest
 
 import varcal as vc
 from varcal._monitor.detectors import Detector, Moments, Running, log_evidence
-from varcal._sums.kernel import STAKES, log_gains
+from varcal._sums.stats import STAKES, log_gains
 
 SCORE = np.array([0.1, 0.3, 0.5, 0.8])
 

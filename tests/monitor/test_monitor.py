@@ -11,8 +11,6 @@ import pytest
 
 import varcal as vc
 from cases.monitors import BINS, assert_same_state, make_bins, make_rows
-from varcal._monitor.history import MOST_BLOCKS
-from varcal._monitor.monitor_file import to_dict
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -49,12 +47,29 @@ def test_a_change_is_found_where_and_when_it_happened(alarmed):
     status, where = alarmed.status, alarmed.status.where
     assert status.alarm and not status.acknowledged
     assert (status.variable, status.claim, status.direction) == ("age", "probability", "under")
-    assert where.text == "40 to 50" and where.proven and where.also == ()
+    assert where.text == "above 40 to 50" and where.proven and where.also == ()
     assert 18 <= day_of(status.since) <= 21 and 20 < day_of(status.raised) < 32
     assert where.low < -0.15 < where.high < 0
     assert status.gap == pytest.approx(where.predicted - where.observed)
-    said = r"Alarm: too low by 1\d\.\d points \(\d\.\d to 1\d\.\d\) where age 40 to 50, since day "
+    said = r"Alarm: too low by 1\d\.\d points \(\d\.\d to 1\d\.\d\) where age above 40 to 50, since"
     assert re.match(said, str(status))
+
+
+def test_no_value_is_in_two_places():
+    rows = make_rows(2000) | {
+        "plain": np.arange(2000),
+        "often": np.where(np.arange(2000) % 3, np.arange(2000), 600),
+        "day": np.datetime64("2024-01-01") + np.arange(2000) // 10,
+    }
+    names = ["plain", "often", "day"]
+    frame = vc.Monitor(vc.make_bins("y", "p", names, data=rows, n_bins=3, monitor=0.02)).to_frame()
+    places = frame[frame["claim"] == "probability"].groupby("variable")["where"].agg(list)
+    told = ["up to 666.333", "above 666.333 to 1332.67", "above 1332.67", "missing"]
+    assert places["plain"] == told
+    told = ["below 600", "600", "above 600 to 999.666", "above 999.666", "missing"]
+    assert places["often"] == told
+    assert places["day"][0] == "up to " + places["day"][1].split(" ")[1]
+    assert places["day"][2] == "after " + places["day"][1].split(" ")[3]
 
 
 @pytest.mark.filterwarnings("ignore:the bins were chosen")
@@ -83,7 +98,7 @@ def test_every_kind_of_evidence_finds_the_change(given, bins_for, method):
     assert monitor.method == method
     assert not watch(monitor, *shifts[:10], w=weight).alarm
     status = watch(monitor, *shifts[10:], w=weight)
-    assert status.where.text == "40 to 50" and 8 <= day_of(status.since) <= 12
+    assert status.where.text == "above 40 to 50" and 8 <= day_of(status.since) <= 12
 
 
 def test_what_weakens_the_evidence_is_said(bins):
@@ -102,7 +117,7 @@ def test_gaps_within_the_limit_raise_no_alarm_and_larger_ones_do():
     assert not status.alarm and status.where is None
     assert status.variable is status.claim is status.direction is status.since is status.gap is None
     assert str(status).startswith("No alarm after 60 batches (60,000 rows): evidence 0.")
-    assert watch(vc.Monitor(bins), *[0.25] * 60).where.text == "40 to 50"
+    assert watch(vc.Monitor(bins), *[0.25] * 60).where.text == "above 40 to 50"
 
 
 def test_overconfidence_on_both_sides_is_found_as_confidence(bins):
@@ -137,11 +152,12 @@ def test_any_form_and_split_of_a_batch_gives_the_same_state(bins, tmp_path):
         assert_same_state(monitors[-1], monitors[0])
 
 
-def test_batches_that_are_refused_change_nothing(bins):
-    monitor = vc.Monitor(bins)
+def test_batches_that_are_refused_change_nothing(bins, tmp_path):
+    monitor, state = vc.Monitor(bins), tmp_path / "state.json"
     for id in ("day 9", "day 10"):
         monitor.update(make_rows(100), id=id)
-    before, rows = to_dict(monitor), make_rows(100)
+    monitor.save(state)
+    before, rows = state.read_bytes(), make_rows(100)
     other = vc.collect(rows, vc.make_bins("y", "p", data=rows))
     nameless = (None, True, 1.5, [1], np.datetime64("NaT"), " ", "x" * 501)
     for batch, id, what in (
@@ -153,7 +169,8 @@ def test_batches_that_are_refused_change_nothing(bins):
     ):
         with pytest.raises(InputError, match=what):
             monitor.update(batch, id=id)
-    assert to_dict(monitor) == before
+    monitor.save(state)
+    assert state.read_bytes() == before
 
 
 def test_bins_have_a_limit_and_a_cap_of_weights_above_which_rows_are_refused():
@@ -189,7 +206,7 @@ def test_groups_are_judged_by_unit():
     assert not watch(good, *[0] * 40, n=400, rows=rows).alarm
     assert good.method == "units" and "units" in good.notes[0]
     status = watch(good, *[0.2] * 40, n=400, rows=rows)
-    assert status.where.text == "45 and over" and abs(day_of(status.since) - 40) <= 4
+    assert status.where.text == "above 45" and abs(day_of(status.since) - 40) <= 4
     more, other = rows(400, 0, 500), copy.deepcopy(good)
     halves = [{name: column[k::2] for name, column in more.items()} for k in range(2)]
     good.update(more, id="day 99")
@@ -279,21 +296,19 @@ def test_arguments_are_checked(bins, given, what):
         vc.Monitor(**{"bins": bins} | given)
 
 
-def test_memory_stays_the_same_over_many_batches(bins):
-    monitor, sizes = vc.Monitor(bins), []
+def test_the_state_does_not_grow_with_the_number_of_batches(bins, tmp_path):
+    monitor, sizes, state = vc.Monitor(bins), [], tmp_path / "state.json"
     batches = [vc.collect(make_rows(200, seed=k), bins) for k in range(20)]
     for day in range(2010):
         monitor.update(batches[day % 20], id=day)
-        sizes += [len(str(to_dict(monitor)))] if day % 1000 == 999 else []
-        assert len(monitor._blocks) <= MOST_BLOCKS
+        if day % 1000 == 999:
+            monitor.save(state)
+            sizes.append(state.stat().st_size)
     assert sizes[1] < 1.1 * sizes[0]
-    assert sum(block.batches for block in monitor._blocks) == 2010
+    # Every batch is in the history, and ids are known for as long as evidence began at them.
     total = sum(block.sums for block in monitor._blocks)
     np.testing.assert_allclose(total, monitor._running.sums, rtol=1e-9)
-    assert len({block.batches for block in monitor._blocks[:-1]}) == 1
-    # Ids are kept for as long as evidence that began at their batch is followed.
-    assert set(np.unique(monitor._detector.start).tolist()) <= set(monitor._ids)
-    assert len(monitor._ids) < 1500
+    assert monitor.to_frame("polars")["since"].null_count() == 0
     monitor.reset()
     monitor.update(batches[0], id=2010)
     assert monitor._blocks[-1].batches == 1  # not joined with those before the reset

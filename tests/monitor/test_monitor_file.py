@@ -10,7 +10,7 @@ import pytest
 import varcal as vc
 from cases.monitors import assert_same_state, make_bins, make_rows
 from varcal._monitor import monitor_file
-from varcal._monitor.monitor_file import monitor_in_turn, to_dict
+from varcal._monitor.monitor_file import monitor_in_turn
 from varcal.exceptions import InputError
 
 
@@ -34,7 +34,7 @@ def test_a_loaded_monitor_goes_on_as_the_saved_one(kind, tmp_path):
         monitor.acknowledge("known")
     monitor.save(tmp_path / "state.json")
     loaded = vc.load(tmp_path / "state.json")
-    assert to_dict(loaded) == to_dict(monitor)
+    assert_same_state(loaded, monitor)
     for one in (loaded, monitor):
         one.update(
             make_rows(400, seed=9) | {"w": rows["w"][:400], "unit": rows["unit"][:400]}, id=2

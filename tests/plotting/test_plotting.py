@@ -254,7 +254,7 @@ def surface(rows, first, second):
 @pytest.mark.parametrize("kind", PAIRS)
 def test_every_kind_is_drawn(rows, kind):
     found = surface(rows, *PAIRS[kind])
-    view, ax = SurfaceView.of(found), found.plot()
+    view, ax = SurfaceView(found), found.plot()
     sure = view.sure != 0
     np.testing.assert_allclose(view.strength[sure], view.gap[sure] / view.most)
     assert view.kind == kind and ax.get_title(loc="left").startswith("Gap over")
@@ -284,6 +284,7 @@ def test_a_monitor_shows_its_evidence_and_rates(rows):
     figure, view = monitor.plot(), view_of(monitor)
     assert figure.get_suptitle().startswith(f"ALARM since {monitor.status.since}")
     evidence, rates = figure.axes[:2]
+    assert view.evidence.max() > 2000 and "cut off at 2000" in evidence.get_title(loc="left")
     np.testing.assert_array_equal(evidence.get_lines()[1].get_xdata(), view.x)
     solid = [line for line in rates.get_lines() if line.get_color() == "#0072B2"]
     np.testing.assert_array_equal(solid[-1].get_ydata(), view.after.observed)

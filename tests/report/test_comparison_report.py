@@ -67,7 +67,11 @@ def test_every_form_holds_the_figures(found):
             assert all(one in cell for one in shown)
             assert all(one in text for one in shown)
             if method != "raw":
-                assert f"{abs(scale * row.difference):.{digits}f}" in cell
+                first, mine = (float(re.match(r"[\d.]+", one)[0]) for one in (cells[0], cell))
+                assert re.search(rf" [+−]?{abs(mine - first):.{digits}f}\D", cell), cell
+                assert row.difference == pytest.approx(
+                    (mine - first) / scale, abs=1.1 * 10**-digits
+                )
                 assert row.verdict in cell.lower()
     assert "Checked: P\\(y = 1\\), 2 sets of probabilities against raw" in text
     names = [one.text() for one in tree.all("h3")][:4]

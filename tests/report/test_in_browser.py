@@ -215,7 +215,7 @@ def test_the_ranking_can_be_sorted_and_lines_copied(visit, browser, pages):
     expect(other.locator(".copy").first).to_have_text("copied")
     copied = other.evaluate("navigator.clipboard.readText()")
     assert copied == other.locator(".command code").first.inner_text()
-    assert copied.startswith("varcal calibrate")
+    assert copied.startswith("vc.")
     other.context.close()
 
 

@@ -37,11 +37,14 @@ def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
     summary = summarise_monitor(alarmed)
     where = alarmed.status.where
     assert (summary["badge"], summary["look"]) == ("Alarm", "bad")
-    assert str(summary["headline"]) == f"Too low where age 40 to 50, since {where.since}"
+    assert str(summary["headline"]) == f"Too low where age above 40 to 50, since {where.since}"
     predicted, observed = f"{100 * where.predicted:.1f}%", f"{100 * where.observed:.1f}%"
     assert f"the model says {predicted} and {observed} happens: off by " in str(summary["lede"])
     assert f"raised at {alarmed.status.raised}." in str(summary["lede"])
-    assert len(summary["steps"]) == 3
+    for commands, word in ((False, "vc.audit("), (True, "varcal audit")):
+        steps = summarise_monitor(alarmed, commands=commands)["steps"]
+        assert len(steps) == 3 and word in str(steps[0][1])
+        assert all(("vc." in str(text)) <= (not commands) for _, text in steps)
     known = vc.Monitor(alarmed.bins)
     assert summarise_monitor(known)["look"] == "watch"
 
@@ -63,9 +66,9 @@ def test_all_formats(alarmed, calm, tmp_path):
     assert page.count('class="chart time"') == 2 and 'class="since"' in page
     assert 'style="' not in page  # the policy of the page allows no inline style
     assert 'class="since"' not in (tmp_path / "calm.html").read_text()
-    assert "<title>day 3: evidence " in page and "<title>day 39: predicted " in page
+    assert "<title>day 3: evidence " in page and "<title>day 39: says " in page
     assert re.search(r"<title>day 39: [\d.]+ points too low</title><rect [^>]*height=\"18\"", page)
-    assert "**Alarm: Too low where age 40 to 50" in (tmp_path / "alarm.md").read_text()
+    assert "**Alarm: Too low where age above 40 to 50" in (tmp_path / "alarm.md").read_text()
     data = json.loads((tmp_path / "alarm.json").read_text())
     assert data["view"]["status"]["alarm"] is True and data["badge"] == "Alarm"
     with pytest.raises(InputError, match="unknown extension for a report"):

@@ -1,7 +1,7 @@
 """`slices`: what is planted is found on every kind of data, and its rules, files and errors."""
 
 import datetime as dt
-import importlib.util
+import importlib
 import json
 import sys
 from itertools import combinations
@@ -58,9 +58,7 @@ def test_a_planted_slice_is_found(found):
     assert one.over_parents == pytest.approx(one.gap, abs=0.08)
     assert one.sentence.startswith(f"Where {one.rule} ({one.rows} rows, ")
     assert one.rule.endswith(" and sex = f") and "too high by" in one.sentence
-    lines = repr(found).splitlines()
-    assert lines[0] == "1 slice, 3,000 rows, 4 variables (p=0.025)"
-    assert lines[1].split() == ["shrunk", "interval", "rows", "says", "happens", "rule"]
+    assert repr(found).startswith("1 slice, 3,000 rows, 4 variables (p=0.025)\nshrunk ")
     assert 0 < one.low < one.shrunk < one.gap < one.high
     assert vc.slices(y, p, X, draws=DRAWS) == found
     tiny = vc.slices(y, p, X, draws=DRAWS, sample_weight=np.full(3000, 2.0**-40))
@@ -74,13 +72,9 @@ def test_table_file_and_settings(found, tmp_path):
     assert list(frame["rule"]) == [found[0].rule]
     assert {"rows", "share", "gap", "low", "high", "p_adjusted", "over_parents"} <= set(frame)
     found.save(tmp_path / "slices.json")
-    again = vc.load(tmp_path / "slices.json")
-    assert again == found
-    assert repr(again) == repr(found)
+    assert vc.load(tmp_path / "slices.json") == found
     assert found.settings["draws"] == DRAWS
-    assert json.loads(json.dumps(found.to_dict())) == found.to_dict() | {
-        "slices": json.loads(json.dumps(found.to_dict()["slices"]))
-    }
+    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
 
 
 def test_more_classes():
@@ -92,12 +86,11 @@ def test_more_classes():
     wrong = (X["a"] > 0.6) & (X["kind"] == "u")
     rate[wrong] = 0.45 * rate[wrong] + 0.55 * np.array([0.0, 0.0, 1.0])
     y = np.array(["x", "y", "z"])[(rng.random(n)[:, None] > rate.cumsum(axis=1)).sum(axis=1)]
-    found = vc.slices(y, p, X, draws=DRAWS)
-    assert {one.claim for one in found} <= {"confidence", "class x", "class y", "class z"}
-    assert jaccard(found[0].mask(X), wrong) > 0.7
-    for after in ("average", "single"):
-        again = vc.slices(y, p, X, draws=DRAWS, after=after)
-        assert again.p_value < 0.1
+    for after in (None, "average", "single"):
+        found = vc.slices(y, p, X, draws=DRAWS, after=after)
+        assert found.p_value < 0.05
+        assert {one.claim for one in found} <= {"confidence", "class x", "class y", "class z"}
+        assert after == "single" or jaccard(found[0].mask(X), wrong) > 0.7
 
 
 def test_missing_values_and_dates():
@@ -160,22 +153,19 @@ def test_lazy_rows(library, tmp_path, monkeypatch):
     y, p, X, wrong = planted(n=5000, seed=1)
     unit, weight = np.arange(5000) // 5, np.where(X["kind"] == "a", 2.0, 1.0)
     table = pa.table({"y": y, "p": p, "unit": unit, "w": weight, **X})
+    data = tmp_path / "rows.parquet"
     if library == "duckdb":
-        duckdb = pytest.importorskip("duckdb")
-        data = duckdb.from_arrow(table)
+        data = pytest.importorskip("duckdb").from_arrow(table)
     else:
-        data = tmp_path / "rows.parquet"
         pq.write_table(table, data)
     options = {"draws": DRAWS, "groups": "unit", "sample_weight": "w"}
     names = list(X)
     few = vc.slices("y", "p", names, data=data, **options)
     memory = vc.slices("y", "p", names, data=table, **options)
-    assert few.slices == memory.slices
-    assert few.p_value == memory.p_value
+    assert (few.slices, few.p_value) == (memory.slices, memory.p_value)
     monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
     many = vc.slices("y", "p", names, data=data, search_rows=3000, **options)
-    assert many.n == 5000
-    assert 2500 < many.n_searched < 3500
+    assert many.n == 5000 and 2500 < many.n_searched < 3500
     one = many[0]
     inside = one.mask(X)
     assert one.rows == inside.sum()
@@ -268,7 +258,7 @@ MARCH = {"variable": "v", "kind": "datetime", "low": 1709251200.0, "high": 17119
         (number(), "v is known"),
         (level("f", "x"), "v in {f, x}"),
         (level("f", negated=True), "v ≠ f"),
-        (MARCH, "2024-03 < v ≤ 2024-04"),
+        (MARCH, "2024-03-01 < v ≤ 2024-04-01"),
     ],
 )
 def test_rules_in_words(condition, text):
@@ -338,27 +328,15 @@ def test_gaps_of_certain_scores_are_taken_off_without_overflow(sure):
         assert found.p_value > 0.05  # the average explains everything
 
 
-@pytest.fixture(scope="module")
-def simulation():
-    """The benchmark whose worlds have a known truth."""
-    folder = Path(__file__).parents[2] / "benchmarks"
-    sys.path.insert(0, str(folder))
-    try:
-        spec = importlib.util.spec_from_file_location("simulate", folder / "simulate_slices.py")
-        module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    finally:
-        sys.path.remove(str(folder))
-    return module
-
-
 @pytest.mark.parametrize(
     ("name", "n_outcomes", "allowed"),
     # 20 tests at 5 % that share their simulated outcomes: 6 or more would be a fault.
     [("rare", 20, 5), ("average", 5, 2), ("single", 5, 2), ("groups", 5, 2)],
 )
-def test_calibrated_models_are_rarely_rejected(simulation, name, n_outcomes, allowed, monkeypatch):
+def test_calibrated_models_are_rarely_rejected(name, n_outcomes, allowed, monkeypatch):
     pytest.importorskip("numba", reason="without the compiled kernels this takes minutes")
+    monkeypatch.syspath_prepend(Path(__file__).parents[2] / "benchmarks")
+    simulation = importlib.import_module("simulate_slices")
     monkeypatch.setitem(simulation.NULLS, name, (1000, 8))
     found = simulation.null_design(name, seed=1, n_outcomes=n_outcomes, draws=39)
     assert (found <= 0.05).sum() <= allowed

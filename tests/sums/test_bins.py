@@ -1,3 +1,5 @@
+"""Bins, seen through the tables that `bin_table` returns."""
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,9 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from varcal._input.variables import Variable
-from varcal._sums.bins import LevelBins
-from varcal._sums.choose_bins import choose_bins, support_levels
+import varcal as vc
 from varcal.exceptions import InputError
 
 finite = st.floats(-1e6, 1e6, allow_nan=False, width=32)
@@ -18,23 +18,30 @@ columns = st.one_of(
 )
 
 
-def of(values, name="v"):
-    return Variable.of(values, name)
+def table(values, **options):
+    """Return the bins of a variable and the rows of each."""
+    n = len(values)
+    return vc.bin_table(np.arange(n) % 2, np.full(n, 0.5), {"v": values}, **options).columns
+
+
+def edges_of(found):
+    ends = [*found["low"][:1], *found["high"]]
+    return np.array(ends)[np.isfinite(ends)]
 
 
 @settings(max_examples=50)
 @given(columns, st.integers(1, 12))
 def test_quantile_edges_and_rows_are_those_of_pandas_qcut(values, n_bins):
-    bins = choose_bins([of(values)], n_bins=n_bins)
+    found = table(values, n_bins=n_bins)
     if len(np.unique(values)) == 1:
-        assert bins.size == 1
+        assert found["n"] == [len(values)]
         return
     codes, edges = pd.qcut(values, n_bins, labels=False, retbins=True, duplicates="drop")
     # Older versions of pandas round the last digit of an edge in another way.
     last_digit = 4e-16 * np.abs(values).max()
-    np.testing.assert_allclose(bins.edges, edges, rtol=0, atol=last_digit)
-    same = np.array_equal(bins.edges, edges) | ~np.isin(values, [*bins.edges, *edges])
-    np.testing.assert_array_equal(bins.index(of(values))[same], codes[same])
+    np.testing.assert_allclose(edges_of(found), edges, rtol=0, atol=last_digit)
+    if np.array_equal(edges_of(found), edges):
+        np.testing.assert_array_equal(found["n"], np.bincount(codes, minlength=len(edges) - 1))
 
 
 N = 20_003
@@ -63,14 +70,15 @@ def hostile_columns():
 @pytest.mark.parametrize("name", hostile_columns())
 @pytest.mark.parametrize("n_bins", [10, 1000])
 def test_edges_and_bins_of_hostile_columns_are_those_of_numpy(name, n_bins):
-    values = hostile_columns()[name]
-    bins = choose_bins([of(values)], n_bins=n_bins)
-    edges = np.unique(np.quantile(values.astype(np.float64), support_levels(n_bins)))
-    np.testing.assert_array_equal(bins.cuts, edges[1:-1])
-    for cut in bins.cuts[:: max(1, n_bins // 50)]:
-        near = [np.nextafter(cut, -np.inf), cut, np.nextafter(cut, np.inf), np.inf, -np.inf]
-        found = bins.index(of(np.array(near)))
-        np.testing.assert_array_equal(found, np.searchsorted(bins.cuts, near))
+    values = hostile_columns()[name].astype(np.float64)
+    # pandas moves a level to the next float above if n_bins times it is not a whole number.
+    levels = np.linspace(0, 1, n_bins + 1)
+    levels = np.where(n_bins * levels != np.arange(n_bins + 1), np.nextafter(levels, 1), levels)
+    edges = np.unique(np.quantile(values, levels))
+    found = table(hostile_columns()[name], n_bins=n_bins)
+    np.testing.assert_array_equal(found["high"], edges[1:] if len(edges) > 1 else edges)
+    rows = np.bincount(np.searchsorted(edges[1:-1], values), minlength=max(len(edges) - 1, 1))
+    np.testing.assert_array_equal(found["n"], rows)
 
 
 mixed = st.one_of(finite, tied, st.sampled_from([np.nan, np.inf, -np.inf]))
@@ -83,67 +91,50 @@ mixed = st.one_of(finite, tied, st.sampled_from([np.nan, np.inf, -np.inf]))
 )
 @settings(max_examples=100)
 def test_bins_partition_the_rows(values, n_bins, binning):
-    bins = choose_bins([of(values)], n_bins=n_bins, binning=binning)
-    index = bins.index(of(values))
-    assert index.min() >= 0 and index.max() < bins.size
-    assert len(bins.labels()) == bins.size
-    assert list(bins.cuts) == sorted(set(bins.cuts))
+    found = table(values, n_bins=n_bins, binning=binning)
     missing = np.isnan(values)
-    assert bins.missing == missing.any()
-    assert (index[missing] == bins.size - 1).all()
-    order = np.argsort(values[~missing], kind="stable")
-    assert (np.diff(index[~missing][order]) >= 0).all()
-    if bins.size > 1 and not missing.any():
-        assert index[values == -np.inf].max(initial=0) == 0
-        assert index[values == np.inf].min(initial=bins.size - 1) == bins.size - 1
+    assert sum(found["n"]) == len(values) and len(set(found["bin"])) == len(found["bin"])
+    assert ("missing" in found["bin"]) == missing.any()
+    rows = np.array(found["n"])[: len(found["n"]) - missing.any()]
+    assert not missing.any() or found["n"][-1] == missing.sum()
+    if np.isfinite(values).any():
+        # A bin has the values above its lower edge and up to its upper one.
+        inner = np.array(found["high"])[: len(rows) - 1]
+        if binning != "atoms":
+            expected = np.bincount(np.searchsorted(inner, values[~missing]), minlength=len(rows))
+            np.testing.assert_array_equal(rows, expected)
+        assert (np.diff(inner) >= 0).all()
 
 
 @pytest.mark.parametrize(
-    ("values", "cuts", "labels", "index"),
+    ("values", "cuts", "labels", "rows"),
     [
         (
             [17, 18, 30, 31, 65, 90],
             [18, 30, 65],
             ["[17, 18)", "[18, 30]", "(30, 65]", "(65, 90]"],
-            [0, 1, 1, 2, 2, 3],
+            [1, 2, 2, 1],
         ),
-        ([18, 40, 65], [18, 30, 65], ["[18, 30]", "(30, 65]"], [0, 1, 1]),
-        ([20, 21], [0, 10, 30], ["[0, 10]", "(10, 30]"], [1, 1]),
-        ([1, 5, 9], [5], ["[1, 5)", "[5, 9]"], [0, 1, 1]),
-        ([1, 2, np.inf, np.nan], [0, 1, 3], None, [0, 1, 2, 3]),
+        ([18, 40, 65], [18, 30, 65], ["[18, 30]", "(30, 65]"], [1, 2]),
+        ([20, 21], [0, 10, 30], ["[0, 10]", "(10, 30]"], [0, 2]),
+        ([1, 5, 9], [5], ["[1, 5)", "[5, 9]"], [1, 2]),
+        ([1, 2, np.inf, np.nan], [0, 1, 3], None, [1, 1, 1, 1]),
     ],
-)  # fmt: skip
-def test_given_cut_points_keep_every_row(values, cuts, labels, index):
-    variable = of(np.array(values, dtype=float), "age")
-    bins = choose_bins([variable], bins={"age": cuts})
-    np.testing.assert_array_equal(bins.index(variable), index)
-    assert labels is None or bins.labels() == labels
-    assert choose_bins([variable], bins=cuts) == bins
+)
+def test_given_cut_points_keep_every_row(values, cuts, labels, rows):
+    values = np.array(values, dtype=float)
+    found = table(values, bins={"v": cuts})
+    assert found["n"] == rows and labels in (None, found["bin"])
+    assert table(values, bins=cuts)["bin"] == found["bin"]
 
 
 def test_levels_rare_levels_and_missing():
-    values = ["a"] * 500 + ["b"] * 495 + ["x", "y", "z"] + [None] * 2
-    bins = choose_bins([of(values)])
-    assert bins == LevelBins("v", ("a", "b"), ("x", "y", "z"), missing=True)
-    assert bins.labels() == ["a", "b", "other (3 levels)", "missing"]
-    np.testing.assert_array_equal(np.bincount(bins.index(of(values))), [500, 495, 3, 2])
-    single = choose_bins([of(["a"] * 500 + ["x"])])
-    assert single.levels == ("a", "x")  # a single rare level is not pooled
-    assert choose_bins([of([None, None])]).labels() == ["missing"]
-    assert choose_bins([of([True, True])]).labels() == ["False", "True"]
-
-
-def test_new_rows_without_a_bin_are_refused():
-    numbers = choose_bins([of([1.0, 2.0])])
-    with pytest.raises(InputError, match="missing values, but its bins have none for them"):
-        numbers.index(of([1.0, np.nan]))
-    letters = choose_bins([of(["a", "b"])])
-    with pytest.raises(InputError, match="level without a bin: 'c'"):
-        letters.index(of(["a", "c"]))
-    with pytest.raises(InputError, match="missing values"):
-        letters.index(of(["a", None]))
-    pooled = choose_bins([of(["a"] * 998 + ["x", "y"])])
-    assert pooled.index(of(["c"]))[0] == 1
+    found = table(["a"] * 500 + ["b"] * 495 + ["x", "y", "z"] + [None] * 2)
+    assert found["bin"] == ["a", "b", "other (3 levels)", "missing"]
+    assert found["n"] == [500, 495, 3, 2]
+    assert table(["a"] * 500 + ["x"])["bin"] == ["a", "x"]  # a single rare level is not pooled
+    assert table([None, None])["bin"] == ["missing"]
+    assert table([True, True])["bin"] == ["False", "True"]
 
 
 @pytest.mark.parametrize(
@@ -165,7 +156,7 @@ def test_new_rows_without_a_bin_are_refused():
 )
 def test_wrong_options(options, message):
     with pytest.raises(InputError) as caught:
-        choose_bins([of([1.0, 2.0, 3.0])], **options)
+        table([1.0, 2.0, 3.0], **options)
     assert message in str(caught.value)
 
 
@@ -202,5 +193,5 @@ def test_wrong_options(options, message):
     ],
 )
 def test_labels_distinguish_bins(values, options, labels):
-    variable = of(np.array(values) if isinstance(values[0], float) else values)
-    assert choose_bins([variable], **options).labels() == labels
+    values = np.array(values) if isinstance(values[0], float) else values
+    assert table(values, **options)["bin"] == labels

@@ -7,7 +7,7 @@ import pytest
 
 import varcal as vc
 from varcal._sums import choose_bins as choose
-from varcal._sums import survey
+from varcal._sums import stream as survey
 from varcal._sums.sources import ArrowRows
 from varcal.exceptions import InputError
 

@@ -15,7 +15,7 @@ from pyarrow import csv, parquet
 import varcal as vc
 from cases.command_line import run
 from cases.lazy_tables import N, audits_in_memory, make_table, same_audits
-from varcal._sums import survey as _survey
+from varcal._sums import stream as _survey
 from varcal._sums.sources import DuckRows, PolarsRows, lazy_rows
 from varcal.exceptions import InputError, MissingDependencyError
 
@@ -105,40 +105,24 @@ def test_every_function_takes_lazy_rows(opened, table):
 
 @pytest.mark.usefixtures("in_batches")
 @pytest.mark.parametrize("many", [10, 700])  # few have buckets of their own, many are hashed
-def test_groups_of_batches_are_those_of_memory(many):
+@pytest.mark.parametrize("labels", [[False, True], ["owl", "dog", "cat"]])
+def test_labels_and_groups_that_no_batch_has_all_of(labels, many):
     rng = np.random.default_rng(1)
     n = 4_000
-    rows = pa.table(
-        {
-            "y": rng.integers(0, 2, n) == 1,
-            "p": rng.random(n),
-            "v": rng.choice(["a", "b"], n),
-            "unit": [f"u{k}" for k in np.sort(rng.integers(0, many, n))],  # no batch holds all
-        }
-    )
-    a, b = (
-        vc.estimate("y", "p", "v", data=data, groups="unit") for data in (rows, ds.dataset(rows))
-    )
-    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
-
-
-@pytest.mark.usefixtures("in_batches")
-def test_classes_of_any_kind():
-    rng = np.random.default_rng(2)
-    n = 3_000
-    p = rng.dirichlet([1, 2, 3], n)
-    rows = {f"p{k}": p[:, k] for k in range(3)}
-    rows |= {"y": np.array(["cat", "dog", "owl"])[rng.integers(0, 3, n)], "v": rng.normal(size=n)}
-    # The first batches hold one label only.
-    rows["y"][:2_000] = "dog"
-    given = dict(data=pa.table(rows), event="classwise")
-    lazy = given | {"data": ds.dataset(pa.table(rows))}
-    columns = ["p0", "p1", "p2"]
-    a, b = (vc.vece("y", columns, "v", **one) for one in (given, lazy))
-    assert a == pytest.approx(b, abs=1e-12)
-    order = ["owl", "dog", "cat"]
-    a, b = (vc.vece("y", columns, "v", classes=order, **one) for one in (given, lazy))
-    assert a == pytest.approx(b, abs=1e-12)
+    p = rng.dirichlet(np.arange(1, len(labels) + 1), n)
+    rows = {f"p{k}": p[:, k] for k in range(len(labels))}
+    rows |= {"y": np.sort(rng.choice(labels, n)), "v": rng.choice(["a", "b"], n)}
+    rows |= {"unit": [f"u{k}" for k in np.sort(rng.integers(0, many, n))]}
+    table = pa.table(rows)
+    for classes in (None, labels):
+        a, b = (
+            vc.estimate(
+                "y", list(rows)[: len(labels)], "v", data=data, groups="unit", event="classwise",
+                classes=classes,
+            )
+            for data in (table, ds.dataset(table))
+        )  # fmt: skip
+        assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
 
 
 @pytest.mark.usefixtures("in_batches")
@@ -257,7 +241,7 @@ def test_unusable_data_are_refused(tmp_path):
         vc.audit("y", "p", data=tmp_path / "two.parquet")
     with pytest.raises(InputError, match="v names a column twice"):
         vc.vece("y", "p", ["x", "x"], data=tmp_path / "rows.parquet")
-    for wrap in (DuckRows.of_relation, PolarsRows.of):
+    for wrap in (DuckRows.of, PolarsRows.of):
         with pytest.raises(MissingDependencyError, match="needs a newer"):
             wrap(SimpleNamespace(columns=[]))
 

@@ -15,7 +15,6 @@ import pytest
 import varcal as vc
 from cases.hostile_values import MAKERS
 from cases.public_calls import N, calls
-from varcal._options import MOST_BINS, MOST_POINTS
 from varcal.exceptions import InputError, VarcalError, VarcalWarning
 
 #: What a classifier of scikit-learn passes on to its estimator and to scikit-learn's own checks.
@@ -84,6 +83,7 @@ def test_only_clear_errors_come_out(public):
 RNG = np.random.default_rng(0)
 P = RNG.random(N)
 Y = (RNG.random(N) < P).astype(int)
+MOST_BINS, MOST_POINTS = 100_000, 1_000_000
 LARGE = [
     ("n_bins", lambda n: vc.vece(Y, P, P, n_bins=n), MOST_BINS),
     ("n_bins", lambda n: vc.ece(Y, P, n_bins=n, binning="uniform"), MOST_BINS),

@@ -96,11 +96,10 @@ def check_sums(frame, p, kinds, options, folder):
         sums = vc.collect(frame, bins)
     except InputError:  # such as a sum that overflows
         return
-    for extension in ("json", "parquet"):
-        again = loaded(sums, folder / f"sums.{extension}")
-        assert again.plan == sums.plan and len(again) == len(sums)
-        for a, b in zip(again.sums.tables, sums.sums.tables, strict=True):
-            np.testing.assert_array_equal(a, b)
+    again = loaded(sums, folder / "sums.json")
+    assert again.plan == sums.plan and len(again) == len(sums)
+    for a, b in zip(again.tables, sums.tables, strict=True):
+        np.testing.assert_array_equal(a, b)
     monitor = vc.Monitor(bins)
     monitor.update(frame, id=1)
     again = loaded(monitor, folder / "monitor.json")

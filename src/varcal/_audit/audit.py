@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
-from varcal._audit.ladder import CURVE, VARIABLES, climber
+from varcal._audit.ladder import CURVE, VARIABLES, judge_ladder
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
 from varcal._input.dates import read_parts
@@ -26,10 +27,8 @@ from varcal._measures.estimate import measure_and_test
 from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
 from varcal._search.slices import slices as search
 from varcal._sums.choose_bins import ATOMS, N_BINS, check_cut_names
-from varcal._sums.collected import Collected, CollectedEvidence
-from varcal._sums.evidence import Evidence, InMemory
-from varcal._sums.gather import gather
-from varcal._sums.plan import Question
+from varcal._sums.evidence import CollectedEvidence, Evidence, InMemory, gather
+from varcal._sums.plan import Collected, Question
 from varcal._sums.sources import lazy_rows
 from varcal._sums.stream import sample_rows
 from varcal._text import FINDINGS, count
@@ -230,10 +229,11 @@ def audit(
         edges="sampled" if sampled else "exact",
         pos_label="" if pos_label is None else repr(pos_label),
         _find_curve=lambda name: _curve(evidence, judged, name, keys, level),
-        _climb=climber(
-            rows,
-            keys,
-            judged.bins,
+        _climb=partial(
+            judge_ladder,
+            rows=rows,
+            keys=keys,
+            bins=judged.bins,
             top=LADDERS[ladder],
             n_all=evidence.n_rows,
             random_state=random_state,

@@ -11,33 +11,30 @@ import numpy as np
 from scipy.special import chdtrc
 
 from varcal._audit.record import AuditRow
-from varcal._inference.multiplicity import p_of_interval, two_sided_quantile
+from varcal._inference.multiplicity import cauchy, p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of
 from varcal._measures.bin_table import BinTable
 from varcal._text import (
+    ALTERED,
     BETTER,
     GONE,
     NEW,
     UNCHANGED,
     WORSE,
-    html_table,
+    Shown,
+    Unit,
     level_text,
     p_text,
-    points,
-    signed,
-    text_table,
 )
 
 #: Cells with fewer rows in one of the audits are not compared.
 LEAST_ROWS = 10
 #: Bins of numbers are compared if their edges differ by at most this part of their width.
 MOST_APART = 0.5
-#: Smaller p-values count as this.
-TINY = 1e-15
 
 
-@dataclass(frozen=True, eq=False)
-class Changes:
+@dataclass(frozen=True, eq=False, repr=False)
+class Changes(Shown):
     """How the uneven error (`uneven`) changed from one audit to the next, one row per variable.
 
     The level holds for one look at two audits. Whoever looks again with every batch of rows, and
@@ -49,9 +46,10 @@ class Changes:
     columns : dict of lists
         `variable`, `before`, `after`, `change`, `low`, `high` (interval of the change, which holds
         for all variables at once), `p_adjusted` (p-value of no change in any cell, times the number
-        of variables), `verdict`: "worse", "better", "no clear change" (none can be shown), "new"
-        or "gone"; and `place` and `place_change`, the bin whose gap changed most clearly, beyond
-        the average, and by how much. A place is named only with a verdict.
+        of variables), `verdict`: "worse" or "better" if the interval excludes 0, "changed" if
+        cells surely changed but not clearly for better or worse, "no clear change", "new" or
+        "gone"; and `place` and `place_change`, the bin whose gap changed most clearly, beyond the
+        average, and by how much. A place is named only where something changed.
     level : float
         The level of the intervals: with this probability all of them contain the true change.
     """
@@ -64,39 +62,30 @@ class Changes:
         """Return the table as a frame of the input's library, pandas for arrays."""
         return frame_of(self.columns, self.backend)
 
-    def _shown(self) -> dict[str, list[str]]:
-        """Return the columns of the printed table, in points."""
-        made = self.columns
+    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
+        made, unit = self.columns, Unit()
         clearest = [
-            f"{signed(change)} {place}" if place else ""
+            f"{unit.signed(change)} {place}" if place else ""
             for place, change in zip(made["place"], made["place_change"], strict=True)
         ]
-        return {
+        intervals = f"{level_text(self.level)} intervals for all variables at once"
+        columns = {
             "variable": made["variable"],
-            "before": [points(value) for value in made["before"]],
-            "after": [points(value) for value in made["after"]],
-            "change": [signed(value) for value in made["change"]],
+            "before": [unit.error(value) for value in made["before"]],
+            "after": [unit.error(value) for value in made["after"]],
+            "change": [
+                unit.signed(unit.difference(after, before))
+                for after, before in zip(made["after"], made["before"], strict=True)
+            ],
             "interval": [
-                "" if low != low else f"{signed(low)} to {signed(high)}"
+                "" if low != low else f"{unit.signed(low)} to {unit.signed(high)}"
                 for low, high in zip(made["low"], made["high"], strict=True)
             ],
             "p": ["" if p != p else p_text(p) for p in made["p_adjusted"]],
             "verdict": made["verdict"],
             **({"clearest change": clearest} if any(clearest) else {}),
         }
-
-    def __repr__(self) -> str:
-        return f"{self._head}\n{text_table(self._shown())}"
-
-    def _repr_html_(self) -> str:
-        return html_table(self._shown(), self._head)
-
-    @property
-    def _head(self) -> str:
-        return (
-            f"Changes of the uneven error in points, {level_text(self.level)} intervals "
-            "for all variables at once"
-        )
+        return f"Changes of the uneven error in points, {intervals}", columns, ""
 
 
 @dataclass(frozen=True)
@@ -109,14 +98,13 @@ class CellChange:
         The joint test, NaN if cells cannot be compared.
     place : str
         The bin that changed most clearly, and its predicted side.
-    change, before : float
-        By how much its gap changed beyond the average of its side, and that gap before.
+    change : float
+        By how much its gap changed beyond the average of its side.
     """
 
     p_value: float = math.nan
     place: str = ""
     change: float = math.nan
-    before: float = math.nan
 
 
 def changes(
@@ -156,8 +144,7 @@ def changes(
             p = min(p, cell.p_value) if verdict != UNCHANGED else cell.p_value
         p = min(1.0, both * p)
         if verdict == UNCHANGED and p <= 1 - level:
-            farther = abs(cell.before + cell.change) > abs(cell.before)
-            verdict = WORSE if farther else BETTER
+            verdict = ALTERED
         where = (cell.place, cell.change) if verdict != UNCHANGED else ("", math.nan)
         rows.append((name, old.debiased, new.debiased, change, low, high, p, verdict, *where))
     rows.sort(key=lambda row: -abs(row[3]) if row[3] == row[3] else 0.0)
@@ -181,39 +168,29 @@ def cell_change(before: BinTable, after: BinTable) -> CellChange:
     """
     pairs = _matched(before, after)
     sides = list(dict.fromkeys(side for side, _ in pairs if side != "all"))
-    best, clearest, angles = CellChange(), 0.0, []
+    best, clearest, p_values = CellChange(), 0.0, []
     for several in (["all"], sides):
         total, free = 0.0, 0
         for side in several:
             own = {name: one for (of, name), one in pairs.items() if of == side}
             if len(own) < 2:
                 continue
-            gap, change, variance = np.array(list(own.values())).T
-            start, centre = (np.average(one, weights=1 / variance) for one in (gap, change))
+            change, variance = np.array(list(own.values())).T
+            centre = np.average(change, weights=1 / variance)
             z = (change - centre) / np.sqrt(variance)
             total, free = total + float(z @ z), free + len(own) - 1
             k = int(np.argmax(np.abs(z)))
             if abs(z[k]) > clearest:
                 clearest = abs(z[k])
                 place = list(own)[k] + ("" if side == "all" else f", predicted {side}")
-                best = CellChange(math.nan, place, float(change[k] - centre), float(gap[k] - start))
+                best = CellChange(math.nan, place, float(change[k] - centre))
         if free:
-            angles.append((0.5 - max(float(chdtrc(free, total)), TINY)) * math.pi)
-    if not angles:
-        return best
-    return replace(best, p_value=_cauchy(angles))
+            p_values.append(float(chdtrc(free, total)))
+    return replace(best, p_value=float(cauchy(p_values))) if p_values else best
 
 
-def _cauchy(angles: list[float]) -> float:
-    """Return the p-value of several tests, from the angles (½ − p)π."""
-    mean = sum(map(math.tan, angles)) / len(angles)
-    return math.atan2(1.0, mean) / math.pi
-
-
-def _matched(
-    before: BinTable, after: BinTable
-) -> dict[tuple[str, str], tuple[float, float, float]]:
-    """Return the cells of both audits: the gap before, its change and the variance of that.
+def _matched(before: BinTable, after: BinTable) -> dict[tuple[str, str], tuple[float, float]]:
+    """Return the cells of both audits: the change of the gap and the variance of that.
 
     Levels are matched by name, and bins of numbers by position if their edges hardly differ.
     """
@@ -223,7 +200,7 @@ def _matched(
             return {}
         old = dict(zip(new, old.values(), strict=True))
     return {
-        cell: (old[cell][0], gap - old[cell][0], old[cell][1] + variance)
+        cell: (gap - old[cell][0], old[cell][1] + variance)
         for cell, (gap, variance, n) in new.items()
         if cell in old and min(old[cell][2], n) >= LEAST_ROWS
     }

@@ -16,7 +16,7 @@ from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._audit.audit import label_of
 from varcal._audit.judge import Judged, Settings, cell_sums, judge, target_of
 from varcal._audit.record import Target, read, saved
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.debiased import LawErrors, Measured
 from varcal._inference.gap_law import GapLaw, law_of_sides
 from varcal._inference.multiplicity import holm, p_of_interval
@@ -49,14 +49,9 @@ from varcal._text import (
     FIXED,
     MADE_WORSE,
     UNCHANGED,
-    decimals,
+    Unit,
     html_table,
-    interval,
-    percent,
-    points,
-    signed,
     text_table,
-    with_sign,
 )
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, VarcalWarning
@@ -79,41 +74,6 @@ LEAST_CHANGE = {
 }
 #: Figures whose values are in points; with accuracy, those whose differences are.
 POINTS = (AVERAGE, BY_SCORE, UNEVEN)
-
-
-def metric_text(metric: str, value: float, digits: int = 1) -> str:
-    """Write the value of a metric: in points, in percent, or with four decimals.
-
-    >>> metric_text("uneven", 0.0904), metric_text("accuracy", 0.7886)
-    ('9.0', '78.9%')
-    >>> metric_text("log-loss", 0.50291)
-    '0.5029'
-    """
-    if metric in POINTS:
-        return points(value, digits)
-    return percent(value) if metric == ACCURACY else decimals(value, 4)
-
-
-def metric_interval(metric: str, low: float, high: float, digits: int = 1) -> str:
-    """Write the ends of an interval of a metric or of a difference.
-
-    >>> metric_interval("accuracy", 0.781, 0.796)
-    '78.1 to 79.6'
-    """
-    if metric in (*POINTS, ACCURACY):
-        return interval(low, high, digits)
-    return f"{decimals(low, 4)} to {decimals(high, 4)}"
-
-
-def metric_change(metric: str, value: float, digits: int = 1) -> str:
-    """Write a difference of two values of a metric, with its sign.
-
-    >>> metric_change("uneven", -0.116), metric_change("log-loss", 0.00123)
-    ('−11.6', '+0.0012')
-    """
-    if metric in (*POINTS, ACCURACY):
-        return signed(value, digits)
-    return with_sign(decimals(value, 4))
 
 
 @dataclass(frozen=True)
@@ -229,6 +189,19 @@ class Comparison:
         """The figures as text."""
         return [f"uneven along {one}" if one else metric for metric, one in self.figures]
 
+    def unit(self, metric: str) -> Unit:
+        """Return how a figure is written: in points, in percent, or with four decimals."""
+        if metric in POINTS:
+            return Unit(self.digits, sign="")
+        return Unit(self.digits) if metric == ACCURACY else Unit(4, 1.0, "", "")
+
+    def change_text(self, row: ComparisonRow) -> str:
+        """Write the change from the first set: the difference of the two figures as written."""
+        figure = self.methods[0], row.metric, row.variable
+        first = next(x for x in self.rows if (x.method, x.metric, x.variable) == figure)
+        unit = self.unit(row.metric)
+        return unit.signed(unit.difference(row.value, first.value))
+
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
         found: dict[str, Any] = saved(self)
@@ -325,7 +298,7 @@ class Comparison:
             self.methods, zip(*self.by_figure.values(), strict=True), strict=True
         ):
             columns[f"{method} " if method == "figure" else method] = [
-                metric_text(row.metric, row.value, self.digits)
+                self.unit(row.metric).rate(row.value)
                 + (f" {row.verdict}" if row.verdict in CHANGED else "")
                 for row in rows
             ]
@@ -483,7 +456,7 @@ def compare(
         n_bins=n_bins,
         binning=binning,
         grouped=first.groups is not None,
-        digits=sets[0].target.digits,
+        digits=sets[0].target.unit.digits,
     )
 
 

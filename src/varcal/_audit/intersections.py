@@ -129,7 +129,7 @@ def intersections_of(
     level = found.level
     number = predictable_of(rows, keys, level=level, random_state=random_state)
     read = SearchRows(rows, engine, n_all)
-    number = replace(number, notes=(read.note,) if read.note else ())
+    number = replace(number, notes=read.notes)
     pair = _worst_pair(found, ranking, [variable.name for variable in rows.variables])
     surface = None
     if pair:

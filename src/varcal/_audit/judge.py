@@ -45,14 +45,17 @@ WORSE_FIRST = 0.3
 
 
 @dataclass(frozen=True)
-class PlaceBins:
-    """Neighbouring bins, over all rows (side −1) or within one predicted side, as a place."""
+class ClearPlace:
+    """A place, how clear it is, and whether its gap is above what the average explains."""
 
-    bins: slice
-    side: int
     place: Place
     clarity: float
     above: bool
+
+    @property
+    def bins(self) -> slice:
+        """The bins that it is made of."""
+        return slice(self.place.first_bin, self.place.last_bin + 1)
 
 
 class Places:
@@ -106,7 +109,7 @@ class Places:
         self.gap, self.hidden = ratio_or_zero(gaps, told), ratio_or_zero(hiddens, told)
         self.clarity = np.abs(self.hidden) * np.sqrt(n)
 
-    def clearest(self, apart_from: PlaceBins | None = None) -> PlaceBins | None:
+    def clearest(self, apart_from: ClearPlace | None = None) -> ClearPlace | None:
         """Return the place whose gap differs most clearly from what the average explains.
 
         Clear is |uneven gap| · √rows, over all rows or within one predicted side: a side by itself
@@ -126,14 +129,8 @@ class Places:
         chosen = worse if worse.max() > WORSE_FIRST * clarity.max() else clarity
         way, span = np.unravel_index(int(chosen.argmax()), chosen.shape)
         bins = slice(int(self.start[span]), int(self.stop[span]))
-        side = int(way) - 1
-        return PlaceBins(
-            bins=bins,
-            side=side,
-            place=self._place(bins, side, worse=bool(worse[way, span] > 0)),
-            clarity=float(clarity[way, span]),
-            above=bool(self.hidden[way, span] > 0),
-        )
+        place = self._place(bins, int(way) - 1, worse=bool(worse[way, span] > 0))
+        return ClearPlace(place, float(clarity[way, span]), bool(self.hidden[way, span] > 0))
 
     def texts(self) -> list[str]:
         """Return each bin as text."""
@@ -266,17 +263,17 @@ def _spans(found: Profile) -> tuple[Ints, Ints]:
     return spans[0], spans[1]
 
 
-def chosen_places(parts: Sequence[tuple[PlaceBins, Bools | None]]) -> tuple[Place, ...]:
+def chosen_places(parts: Sequence[tuple[ClearPlace, Bools | None]]) -> tuple[Place, ...]:
     """Choose the clearest places that are not much the same rows.
 
     Places where the model is better than on average come last: readers ask where it is wrong.
 
     Parameters
     ----------
-    parts : sequence of (PlaceBins, mask)
+    parts : sequence of (ClearPlace, mask)
         The places of variables that are off, and which rows are in them if that is known.
     """
-    chosen: list[tuple[PlaceBins, Bools | None]] = []
+    chosen: list[tuple[ClearPlace, Bools | None]] = []
     for part, mask in sorted(parts, key=lambda one: (not one[0].place.worse, -one[0].clarity)):
         of_variable = [one for one, _ in chosen if one.place.variable == part.place.variable]
         if len(chosen) == MOST_PLACES or len(of_variable) == MOST_OF_VARIABLE:
@@ -459,7 +456,7 @@ class _Found:
 
     row: AuditRow
     whole: BinnedStats
-    parts: tuple[PlaceBins, ...]
+    parts: tuple[ClearPlace, ...]
 
 
 def _measured(
@@ -664,7 +661,7 @@ def _places(
 ) -> tuple[Place, ...]:
     """Choose for whom the model is wrong: of variables above the limit, or else with evidence."""
     above = [row for row in rows if row.verdict == ABOVE]
-    parts: list[tuple[PlaceBins, Bools | None]] = []
+    parts: list[tuple[ClearPlace, Bools | None]] = []
     for row in above or [row for row in rows if row.verdict in FINDINGS]:
         one = found[row.variable]
         for part in one.parts:

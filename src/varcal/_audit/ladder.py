@@ -22,7 +22,7 @@ from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.judge import cell_sums
 from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target, read, saved
 from varcal._audit.verdict import state_of
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.debiased import LEAST_PART, LawErrors, debiased, lower_limit, upper_limit
 from varcal._inference.gap_law import GapLaw, law_of_sides, plug_in_mean
 from varcal._inference.multiplicity import two_sided_quantile
@@ -30,15 +30,17 @@ from varcal._inference.paired import LEAST, mean_interval, row_losses
 from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
 from varcal._input.predictions import Predictions
+from varcal._input.variables import sort_levels
 from varcal._sums.bins import Bins, NumericBins, joint_index
-from varcal._text import ABOVE, Shown, difference, interval, percent, points, signed
+from varcal._text import ABOVE, Shown, Unit, percent
 from varcal._threads import one_blas_thread
+from varcal.calibrators.variable.shrinkage import hashed
 
 if TYPE_CHECKING:
     from varcal._audit.result import Audit
 
 AS_IT_IS, SHIFT, CURVE, VARIABLES = "as it is", "shift", "score curve", "variables"
-RETRAIN = "retrain"
+RETRAIN, TRY_VARIABLES = "retrain", "try variables"
 #: Why there is no ladder, where that was chosen.
 NOT_ASKED = "it was not asked for"
 RUNGS = (AS_IT_IS, SHIFT, CURVE, VARIABLES)
@@ -206,15 +208,25 @@ class Ladder(Shown):
 
     @property
     def advice(self) -> str:
-        """The repair to use, or "retrain" if none gains what matters."""
+        """The repair to use; if none gains what matters "retrain", or "try variables" first."""
         best = self.rung(self.suffices)
         if not best.suffices and self.rungs[0].log_loss - best.log_loss < self.matters:
-            return RETRAIN
+            return RETRAIN if self.tried_variables else TRY_VARIABLES
         return best.name
+
+    @property
+    def tried_variables(self) -> bool:
+        """Whether the highest rung was judged."""
+        return self.rungs[-1].name == VARIABLES
 
     def shown_average(self, rung: Rung) -> float:
         """Return the average as texts show it: the difference of the percentages beside it."""
-        return difference(self.observed + rung.average.value, self.observed, self.digits)
+        return self.unit.difference(self.observed + rung.average.value, self.observed)
+
+    @property
+    def unit(self) -> Unit:
+        """How errors are written."""
+        return Unit(self.digits)
 
     def rung(self, name: str) -> Rung:
         """Return one rung."""
@@ -235,14 +247,15 @@ class Ladder(Shown):
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
         columns: dict[str, list[str]] = {}
+        unit = self.unit
         for rung in self.rungs:
             along, left = rung.worst
-            ends = interval(left.low, left.high, self.digits)
+            ends = unit.ends(left.low, left.high)
             shown = {
                 "repair": rung.name,
-                "average": signed(self.shown_average(rung), self.digits),
-                "by score": points(rung.by_score.value, self.digits),
-                "largest uneven error": f"{points(left.value, self.digits)} ({ends})",
+                "average": unit.signed(self.shown_average(rung)),
+                "by score": unit.error(rung.by_score.value),
+                "largest uneven error": f"{unit.error(left.value)} ({ends})",
                 "along": along,
                 "log-loss": f"{rung.log_loss:.4f}",
                 "right": percent(rung.accuracy),
@@ -251,11 +264,8 @@ class Ladder(Shown):
             columns = {name: [*columns.get(name, []), text] for name, text in shown.items()}
         needed = self.advice != AS_IT_IS
         head = f"Repair it needs: {self.advice}" if needed else "No repair is needed"
-        return (
-            head,
-            columns,
-            f"Points, judged on {self.n_rows:,} rows that did not fit each repair.",
-        )
+        judged = f"judged on {self.n_rows:,} rows that did not fit each repair"
+        return head, columns, f"{unit.word.capitalize()}, {judged}."
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -318,21 +328,24 @@ class _Way:
         return mean_interval(values, self.rows.weight, self.rows.groups, level)
 
 
-def climber(
+def judge_ladder(
+    audit: Audit,
+    *,
     rows: Callable[[], Predictions | None],
     keys: Sequence[int],
     bins: Mapping[str, Bins],
-    *,
     top: str | None,
     n_all: int,
     random_state: int,
-) -> Callable[[Audit], tuple[Ladder | None, str]]:
-    """Return what judges the ladder of an audit, or says why there is none, when it is asked for.
+) -> tuple[Ladder | None, str]:
+    """Judge the ladder of an audit, or say why there is none.
 
     Parameters
     ----------
+    audit : Audit
+        The audit.
     rows : callable
-        Finds the rows of the audit, or a sample of them, with the variables that it judged.
+        Finds its rows, or a sample of them, with the variables that it judged.
     keys : sequence of int
         The keys of the targets.
     bins : mapping of Bins
@@ -344,28 +357,24 @@ def climber(
     random_state : int
         Seed of folds and halves.
     """
-
-    def find(audit: Audit) -> tuple[Ladder | None, str]:
-        if top is None:
-            return None, NOT_ASKED
-        given = rows()
-        if given is None:
-            return None, "it needs the rows, and only their sums are in memory"
-        rng = np.random.default_rng(random_state)
-        sampled = min(len(given), MOST_ROWS) < n_all
-        if len(given) > MOST_ROWS:
-            given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
-        if given.weight is not None:
-            given = given.take(given.weight > 0)
-        if len(given.classes) == 2 and given.p.ndim == 2:
-            given = replace(given, p=given.p[:, 1])
-        if reason := _obstacle(given):
-            return None, reason
-        index = {one.name: joint_index(bins[one.name], [one]) for one in given.variables}
-        way = _Way(given, keys, tuple(audit.targets.values()), bins, index, audit.level)
-        return _climb(way, audit, top, sampled, rng), ""
-
-    return find
+    if top is None:
+        return None, NOT_ASKED
+    given = rows()
+    if given is None:
+        return None, "it needs the rows, and only their sums are in memory"
+    sampled = min(len(given), MOST_ROWS) < n_all
+    if len(given.classes) == 2 and given.p.ndim == 2:
+        given = replace(given, p=given.p[:, 1])
+    given, rng = _in_order(given), np.random.default_rng(random_state)
+    if len(given) > MOST_ROWS:
+        given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
+    if given.weight is not None:
+        given = given.take(given.weight > 0)
+    if reason := _obstacle(given):
+        return None, reason
+    index = {one.name: joint_index(bins[one.name], [one]) for one in given.variables}
+    way = _Way(given, keys, tuple(audit.targets.values()), bins, index, audit.level)
+    return _climb(way, audit, top, sampled, rng), ""
 
 
 @one_blas_thread()
@@ -412,6 +421,21 @@ def _events(rows: Predictions) -> int:
     return len(rows) - int(np.bincount(rows.y).max())
 
 
+def _in_order(rows: Predictions) -> Predictions:
+    """Sort rows by their contents, so that parts do not depend on the order they came in."""
+    columns = [
+        sort_levels(one.values, one.levels)[0] if one.kind == "levels" else one.values
+        for one in rows.variables
+    ]
+    columns += [] if rows.weight is None else [rows.weight]
+    key = hashed([*rows.p.reshape(len(rows), -1).T, rows.y, *columns])
+    if rows.groups is None:
+        return rows.take(np.argsort(key))
+    of_group = np.zeros(int(rows.groups.max()) + 1, np.uint64)
+    np.add.at(of_group, rows.groups, key)
+    return rows.take(np.lexsort([key, of_group[rows.groups]]))
+
+
 def _parts(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
     """Return the part of each row, at random and of equal size; groups are kept whole.
 
@@ -419,8 +443,8 @@ def _parts(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
     """
     if rows.groups is None:
         return rng.permutation(len(rows)) % many
-    units, of_row = np.unique(rows.groups, return_inverse=True)
-    return (rng.permutation(len(units)) % many)[of_row]
+    _, first, of_row = np.unique(rows.groups, return_index=True, return_inverse=True)
+    return (rng.permutation(len(first)) % many)[np.argsort(np.argsort(first))[of_row]]
 
 
 def _held_out(
@@ -652,7 +676,7 @@ def _ladder(
                 better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
             )
         )
-    digits = max(one.digits for one in way.targets)
+    digits = max(one.unit.digits for one in way.targets)
     rate = way.targets[0].observed if way.two else 0.0
     return Ladder(tuple(rungs), matters, digits, len(rows), sampled, rate)
 

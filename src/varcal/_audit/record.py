@@ -12,19 +12,10 @@ from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 from varcal._audit.verdict import FEW_EVENTS, LIMIT, RARE
-from varcal._files.conform import hints_of
+from varcal._files.schema import hints_of
 from varcal._inference.debiased import Measured
 from varcal._measures.bin_table import BinTable
-from varcal._text import (
-    VERDICTS,
-    Shown,
-    difference,
-    interval,
-    p_text,
-    percent,
-    points,
-    signed,
-)
+from varcal._text import VERDICTS, Shown, Unit, p_text
 
 
 def saved(value: Any) -> Any:
@@ -109,9 +100,10 @@ class Target:
         return self.events < FEW_EVENTS
 
     @property
-    def digits(self) -> int:
-        """The decimals of points and percentages: two where events are rare."""
-        return 2 if min(self.observed, 1 - self.observed) < RARE or self.limit < LIMIT / 2 else 1
+    def unit(self) -> Unit:
+        """How rates and errors are written: with two decimals where events are rare."""
+        rare = min(self.observed, 1 - self.observed) < RARE or self.limit < LIMIT / 2
+        return Unit(2 if rare else 1)
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares."""
@@ -265,6 +257,11 @@ class AuditRow(Shown):
         return (own, *self.others)
 
     @property
+    def unit(self) -> Unit:
+        """How rates and errors of the row by itself are written."""
+        return Unit()
+
+    @property
     def n_bins(self) -> int:
         """The number of bins with rows."""
         columns = self.table.columns
@@ -294,21 +291,20 @@ class AuditRow(Shown):
         return draw_variable(self, ax)
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        columns = self.table.columns
+        columns, unit = self.table.columns, self.unit
         held = [k for k, n in enumerate(columns["n"]) if n]
+        rates = [(columns["predicted"][k], columns["observed"][k]) for k in held]
         shown = {
             "bin": [columns["bin"][k] for k in held],
             "predicted as": [columns["side"][k] for k in held],
             "rows": [f"{columns['n'][k]:,}" for k in held],
-            "says": [percent(columns["predicted"][k]) for k in held],
-            "happens": [percent(columns["observed"][k]) for k in held],
-            "difference": [
-                signed(difference(columns["predicted"][k], columns["observed"][k])) for k in held
-            ],
+            "says": [unit.rate(says) for says, _ in rates],
+            "happens": [unit.rate(happens) for _, happens in rates],
+            "difference": [unit.signed(unit.difference(*both)) for both in rates],
         }
         head = (
             f"{self.variable}: {self.verdict}, uneven error of {self.target} "
-            f"{points(self.uneven.debiased)} points ({interval(self.low, self.high)}), "
+            f"{unit.size(self.uneven.debiased)} ({unit.ends(self.low, self.high)}), "
             f"p {p_text(self.p_holm)} for all variables"
         )
         return head, shown, ""

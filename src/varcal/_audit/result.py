@@ -13,8 +13,8 @@ from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
 from varcal._audit.record import AuditRow, Place, Target, read, saved
 from varcal._audit.verdict import verdict_of
-from varcal._files.conform import hints_of, restored
-from varcal._files.document import Kind
+from varcal._files.saved import Kind
+from varcal._files.schema import hints_of, restored
 from varcal._inference.debiased import Measured
 from varcal._input.frames import frame_of
 from varcal._measures.curve_result import Curve
@@ -115,7 +115,8 @@ class Audit:
     def advice(self) -> str | None:
         """The repair that suffices.
 
-        "shift", "score curve", "variables" or "retrain" if the verdict is "repair". With "watch" a
+        "shift", "score curve", "variables" or "retrain" if the verdict is "repair"; "try variables"
+        if ``ladder="score"`` left them out and nothing else gains what matters. With "watch" a
         repair that predicts surely better, and otherwise "as it is". None without rows.
         """
         if self.ladder is None:
@@ -192,12 +193,21 @@ class Audit:
         # What is yet to be computed refers to all rows, which a pickle should not copy.
         return {**vars(self), "_find_curve": None, "_climb": None}
 
-    @checked(ladder=check_flag)
-    def screen(self, *, ladder: bool = True) -> Screen:
-        """Return what the audit says first, for every form; with or without the ladder."""
+    @checked(ladder=check_flag, commands=check_flag)
+    def screen(self, *, ladder: bool = True, commands: bool = False) -> Screen:
+        """Return what the audit says first, for every form.
+
+        Parameters
+        ----------
+        ladder : bool
+            Whether to judge the ladder if that was not done before.
+        commands : bool
+            Whether advice names commands of a shell instead of Python.
+        """
         from varcal._audit.screen import Screen  # noqa: PLC0415
 
-        return Screen(self, self.ladder if ladder else vars(self).get("_climbed", (None,))[0])
+        climbed = self.ladder if ladder else vars(self).get("_climbed", (None,))[0]
+        return Screen(self, climbed, commands=commands)
 
     @property
     def sentence(self) -> str:
@@ -318,9 +328,12 @@ class Audit:
         >>> path.read_text(encoding="utf-8")[:15]
         '<!doctype html>'
         """
-        from varcal._report.audit_page import report_audit  # noqa: PLC0415  loads when first used
+        from varcal._report import audit_page  # noqa: PLC0415  loads when first used
 
-        return report_audit(self, path, title=title)
+        if path is None:
+            page = audit_page.audit_html(self, title)
+            return audit_page.InlineReport(page, title or "Calibration audit")
+        return audit_page.write_audit(self, path, title=title)
 
     def since(self, previous: Audit) -> Changes:
         """Compare with an earlier audit of the same model or variables.

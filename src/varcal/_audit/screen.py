@@ -19,6 +19,7 @@ from varcal._audit.ladder import (
     NOT_ASKED,
     RETRAIN,
     SHIFT,
+    TRY_VARIABLES,
     VARIABLES,
     Ladder,
     Left,
@@ -43,18 +44,13 @@ from varcal._text import (
     Sentence,
     Strong,
     StrongName,
+    Unit,
     count,
     cut,
     decimals,
-    difference,
-    enough_digits,
     filled,
     gap_side,
-    interval,
-    limit_text,
     listed,
-    percent,
-    points,
 )
 
 if TYPE_CHECKING:
@@ -75,6 +71,8 @@ LINES = {
     CURVE: ("vc.BetaCalibrator().fit(p, y{})", "score-curve"),
     VARIABLES: ("vc.VariableCalibrator().fit(p, y, X{})", "variables"),
 }
+#: Said where no repair that was tried is enough.
+NOT_TRIED = "; variables were not tried"
 #: Scores are called too extreme or too timid if the correlation of gap and score is at least this.
 CLEAR_TREND = 0.5
 #: The outcome is called a multiple of what the model says from this ratio on.
@@ -141,12 +139,8 @@ class ShownRung:
     advised: bool
 
 
-@dataclass(frozen=True)
-class Todo:
-    """One thing to do: its title, and sentences in which lines to run are `Code`."""
-
-    title: str
-    text: Sentence
+#: One thing to do: its title, and sentences in which lines to run are `Code`.
+Todo = tuple[str, Sentence]
 
 
 def name_of(target: Target, *, capital: bool = False) -> Sentence:
@@ -181,21 +175,23 @@ class Screen:
         The results.
     reported : Target
         What the probabilities are of that average and score are reported for.
-    digits : int
-        Decimals of points and percentages.
+    unit : Unit
+        How rates and errors are written.
+    commands : bool
+        Whether advice names commands instead of Python.
     advice : str
         The repair to use, or empty.
     several : bool
         Whether there are several targets.
     """
 
-    def __init__(self, audit: Audit, ladder: Ladder | None) -> None:
+    def __init__(self, audit: Audit, ladder: Ladder | None, *, commands: bool = False) -> None:
         self.audit, self.ladder = audit, ladder
         self.reported = _worst_target(audit)
-        self.digits = self.reported.digits
+        self.unit, self.commands = self.reported.unit, commands
         self.advice = "" if ladder is None else str(audit.advice)
         self.several = len(audit.targets) > 1
-        self._limit = limit_text(self.reported.limit)
+        self._limit = f"{self.unit.limit(self.reported.limit)} {self.unit.word}"
         self._above = [row for row in audit.rows if row.verdict == ABOVE]
         self._found = [row for row in audit.rows if row.verdict in FINDINGS]
         self._bound = max(row.high for row in audit.rows)
@@ -224,14 +220,16 @@ class Screen:
         """What was found over several variables at once; empty if that was not asked for."""
         return getattr(self.audit.intersections, "sentence", Sentence())
 
-    def _points(self, value: float) -> str:
-        return points(value, self.digits)
+    def code(self, python: str, command: str) -> Code:
+        """Return a line to run, in Python or in a shell."""
+        return Code(command if self.commands else python)
 
     @property
     def after(self) -> str:
         """The repair whose effect is shown beside each group, or an empty text."""
         shown = self.ladder is not None and self.ladder.places_after
-        name = self.ladder.suffices if self.ladder and self.advice == RETRAIN else self.advice
+        none = self.advice in (RETRAIN, TRY_VARIABLES)
+        name = self.ladder.suffices if self.ladder and none else self.advice
         return name if shown else ""
 
     # ---------------------------------------------------------------- decision
@@ -243,7 +241,7 @@ class Screen:
         if verdict == REPAIR:
             return f"Repair: {self.advice}" if self.advice else "Repair"
         if verdict == FINE:
-            return f"Fine, to within {self._points(self._largest())} points"
+            return f"Fine, to within {self.unit.size(self._largest())}"
         return "Cannot tell yet" if verdict == CANNOT_TELL else "Watch"
 
     def _largest(self) -> float:
@@ -282,8 +280,9 @@ class Screen:
                 part = "half" if 0.45 <= ratio <= 0.55 else f"{100 * ratio:.0f}%"
                 return f"{part} of what it should be"
             return f"{ratio:.1f} times what it should be"
-        gap = abs(difference(one.predicted, one.observed, self.digits))
-        return f"{self._points(gap) if gap < 0.1 else decimals(100 * gap, 0)} points {side}"
+        gap = abs(self.unit.difference(one.predicted, one.observed))
+        unit = self.unit if gap < 0.1 else replace(self.unit, digits=0)
+        return f"{unit.size(gap)} {side}"
 
     def _on_average(self) -> str:
         if self._average == BELOW:
@@ -327,7 +326,7 @@ class Screen:
 
     def _overall(self) -> Sentence:
         says, happens = (
-            Strong(percent(value, self.digits))
+            Strong(self.unit.rate(value))
             for value in (self.reported.predicted, self.reported.observed)
         )
         if self.reported.name == TOP_CLASS:
@@ -342,7 +341,7 @@ class Screen:
     def _score_words(self) -> str:
         if self._by_score != ABOVE or self._average == ABOVE:
             return ""
-        return f"; by score it is off by {self._points(self.reported.by_score.debiased)} points"
+        return f"; by score it is off by {self.unit.size(self.reported.by_score.debiased)}"
 
     def _off(self) -> Sentence:
         """Name the variables along which the model is surely off by more than the limit."""
@@ -351,14 +350,14 @@ class Screen:
         first, many, too = self._above[0], len(self.audit.rows), self._average == ABOVE
         start, also = ("Along", "also ") if too else ("But along", "")
         once = " once that is taken off" if too else ""
-        size = f"{self._points(first.uneven.debiased)} points"
+        size = f"{self.unit.size(first.uneven.debiased)}"
         if self.several:
             size += " of {}"
         name, of = StrongName(cut(first.variable)), name_of(self.audit.targets[first.target])
         if many == 1:
             return filled(f"{start} {{}} it is {also}unevenly off{once}: by {size}.", name, of)
         return filled(
-            f"{start} {{}} it is {also}surely off by more than {self._limit} points{once}, most "
+            f"{start} {{}} it is {also}surely off by more than {self._limit}{once}, most "
             f"along {{}}: {size}.",
             Strong(f"{len(self._above)} of {count(many, 'variable')}"),
             name,
@@ -371,22 +370,24 @@ class Screen:
             return ""
         if self.advice == RETRAIN:
             return "No repair that was tried predicts unseen rows better by an amount that matters."
+        if self.advice == TRY_VARIABLES:
+            return "Neither a shift nor a score curve is enough, and variables were not tried."
         rung = self.ladder.rung(self.advice)
         name, left = rung.worst
         average = abs(self.ladder.shown_average(rung))
         text = (
-            f"{self._subject()} leaves {self._points(average)} points on average, "
-            f"{self._points(rung.by_score.value)} by score"
+            f"{self._subject()} leaves {self.unit.size(average)} on average, "
+            f"{self.unit.error(rung.by_score.value)} by score"
         )
         if left.low > 0:
-            text += f" and {self._points(left.value)} along {{}}"
-            text += f" ({interval(left.low, left.high, self.digits)})"
+            text += f" and {self.unit.error(left.value)} along {{}}"
+            text += f" ({self.unit.ends(left.low, left.high)})"
             if left.state == MAY_BE:
-                text += f", which may be above the limit of {limit_text(left.limit)}"
+                text += f", which may be above the limit of {self.unit.limit(left.limit)}"
         else:
-            text += " and none that is shown along variables"
+            text += " and no clear error along variables"
         if not rung.suffices:
-            text += ". That is not enough"
+            text += ". That is not enough" + NOT_TRIED * (not self.ladder.tried_variables)
         if self.advice == VARIABLES:
             text += self._beyond_curve(rung)
         return Sentence.of(filled(f"{text}.", Named(cut(name))), self._made_worse(rung))
@@ -404,9 +405,8 @@ class Screen:
         assert self.ladder is not None
         curve = self.ladder.rung(CURVE)
         if curve.above:
-            return (
-                f". A score curve would leave {self._points(curve.worst[1].value)} along variables"
-            )
+            left = self.unit.error(curve.worst[1].value)
+            return f". A score curve would leave {left} along variables"
         if curve.better:
             losses = f"log-loss {curve.log_loss:.4f} instead of {rung.log_loss:.4f}"
             return f". A score curve predicts unseen rows worse ({losses})"
@@ -420,7 +420,7 @@ class Screen:
         old = before[name].value
         if after.low <= 0 or after.value <= after.limit or after.value - old < after.limit / 2:
             return Sentence()
-        values = f"{self._points(old)} before, {self._points(after.value)} after"
+        values = f"{self.unit.error(old)} before, {self.unit.error(after.value)} after"
         repair = "variables" if rung.name == VARIABLES else rung.name
         return filled(f" The repair by {repair} makes {{}} worse: {values}.", StrongName(cut(name)))
 
@@ -432,28 +432,28 @@ class Screen:
             of = f" of {one.label or one.name}" if self.several else ""
             if one.p_value <= alpha:
                 ends = self._ends(one.gap_low, one.gap_high)
-                said.append(f"of the average{of} ({ends} points)")
+                said.append(f"of the average{of} ({ends} {self.unit.word})")
             if one.by_score.p_value <= alpha:
                 ends = self._ends(one.by_score.low, one.by_score.high)
-                said.append(f"by score{of} ({ends} points)")
+                said.append(f"by score{of} ({ends} {self.unit.word})")
         return f"There is evidence of an error {' and '.join(said[:2])}." if said else ""
 
     def _ends(self, low: float, high: float) -> str:
         """Write an interval that excludes 0 with the digits that show it."""
-        return interval(low, high, enough_digits(min(low, high, key=abs), self.digits))
+        return self.unit.enough(min(low, high, key=abs)).ends(low, high)
 
     def _unclear(self) -> Sentence | str:
         """Say what variables show when none is surely above the limit."""
         if not self._found:
-            most = self._points(self._bound)
-            return f"No variable shows uneven error, but up to {most} points could be there."
+            most = self.unit.size(self._bound)
+            return f"No variable shows uneven error, but up to {most} cannot be ruled out."
         row = max(self._found, key=lambda row: row.uneven.debiased)
-        name, size = StrongName(cut(row.variable)), uneven_words(row, self.digits)
+        name, size = StrongName(cut(row.variable)), uneven_words(row, self.unit)
         if len(self.audit.rows) == 1:
             return filled(f"Along {{}} there is uneven error: {size}.", name)
         return filled(
-            f"Along {{}} there is uneven error, along none surely more than {self._limit} points: "
-            f"most along {{}}, {size}.",
+            f"There is uneven error along {{}}, most along {{}}: {size}. Along none is it surely "
+            f"more than {self._limit}.",
             Strong(f"{len(self._found)} of {count(len(self.audit.rows), 'variable')}"),
             name,
         )
@@ -462,7 +462,7 @@ class Screen:
         which, along = "The variable shows no", "it"
         if len(self.audit.rows) > 1:
             which, along = f"None of the {len(self.audit.rows)} variables shows", "any of them"
-        bound = Strong(f"more than {self._points(self._bound)} points")
+        bound = Strong(f"more than {self.unit.size(self._bound)}")
         return filled(f"{which} uneven error: {{}} along {along} can be ruled out.", bound)
 
     def _too_few(self) -> Sentence:
@@ -471,9 +471,9 @@ class Screen:
         rarer = f"{count(self.reported.events, 'row')} of the rarer outcome"
         few = f" There are only {rarer}." if self.reported.few_events else ""
         return filled(
-            f"Nothing to repair is shown, but {{}}{where} cannot be excluded; about "
-            f"{count(self._rows_needed(), 'row')} would show {self._limit} points.{few}",
-            Strong(f"errors of up to {self._points(self._largest())} points"),
+            f"Nothing that needs repair was found, but {{}}{where} cannot be ruled out; about "
+            f"{count(self._rows_needed(), 'row')} would show an error of {self._limit}.{few}",
+            Strong(f"errors of up to {self.unit.size(self._largest())}"),
             Named(cut(most.variable)),
         )
 
@@ -517,10 +517,10 @@ class Screen:
             low, high, n, target = one.gap_low, one.gap_high, self.audit.n_rows, one.name
         else:
             low, high, n, target = one.low, one.high, one.n, one.target
-        gap = difference(one.predicted, one.observed, self.digits)
+        gap = self.unit.difference(one.predicted, one.observed)
         after = None
         if shift is not None and shift == shift:
-            after = difference(one.predicted + shift, one.observed, self.digits)
+            after = self.unit.difference(one.predicted + shift, one.observed)
         words = side_of(1.0, target), side_of(-1.0, target)
         return Group(name, about, n, one.predicted, one.observed, gap, low, high, words, after)
 
@@ -537,7 +537,7 @@ class Screen:
             for side, text, n, says, happens, low, high in bins:
                 if side == "all" and n:
                     name = Sentence.of(Named(cut(f"{row.variable}{colon} {text}")))
-                    gap, rows = difference(says, happens, self.digits), Sentence.of(count(n, "row"))
+                    gap, rows = self.unit.difference(says, happens), Sentence.of(count(n, "row"))
                     made.append(Group(name, rows, n, says, happens, gap, low, high, words))
         return tuple(made)
 
@@ -577,13 +577,13 @@ class Screen:
         """The limit, and why it is that."""
         limits = [one.limit for one in self.audit.targets.values()]
         if min(limits) < max(limits):
-            least, most = limit_text(min(limits)), limit_text(max(limits))
-            return Sentence.of(f"Limits {least} to {most} points, each class by its own rate.")
+            ends = f"{self.unit.limit(min(limits))} to {self.unit.limit(max(limits))}"
+            return Sentence.of(f"Limits {ends} {self.unit.word}, each class by its own rate.")
         reason = self.reported.limit_reason
         if reason == "the default" and self.reported.name != TOP_CLASS:
             fifth = 0.2 * min(self.reported.observed, 1 - self.reported.observed)
-            reason += f"; a fifth of the rarer class's rate, {points(fifth)}, is more"
-        return Sentence.of(f"Limit {self._limit} points ({reason}).")
+            reason += f"; a fifth of the rarer class's rate would be {Unit().error(fifth)}"
+        return Sentence.of(f"Limit {self._limit} ({reason}).")
 
     @property
     def ladder_note(self) -> Sentence:
@@ -593,18 +593,19 @@ class Screen:
             return Sentence.of(f"How much repair it needs was not judged: {why}." if why else "")
         sample = " a sample of" if self.ladder.sampled else ""
         many = count(self.ladder.n_rows, "row")
-        rows = f"Judged on rows that did not fit each repair (of{sample} {many})"
+        rows = f"Each repair is judged on rows that it was not fitted on (of{sample} {many})."
         if self.several:
-            rows += "; each figure is of the class that is worst beside its limit"
+            rows += " Each figure is of the class that is furthest above its limit."
         if self.audit.verdict not in (REPAIR, WATCH):
-            return Sentence.of(f"{rows}.")
-        rule = "none is enough; the one that predicts unseen rows best is marked"
+            return Sentence.of(rows)
+        rule = "None is enough; the one that predicts unseen rows best is marked"
         if self.ladder.is_enough:
-            rule = "advised: the first that leaves nothing above the limit and that no later one "
+            rule = "Advised: the first that leaves nothing above the limit and that no later one "
             rule += "surely beats"
-        elif self.advice == RETRAIN:
-            rule = "none is enough, or predicts unseen rows better by an amount that matters"
-        return Sentence.of(f"{rows}; {rule}.")
+        elif self.advice in (RETRAIN, TRY_VARIABLES):
+            rule = "None is enough, or predicts unseen rows better by an amount that matters"
+        untried = "" if self.ladder.is_enough or self.ladder.tried_variables else NOT_TRIED
+        return Sentence.of(f"{rows} {rule}{untried}.")
 
     # ---------------------------------------------------------------- what to do
 
@@ -613,15 +614,15 @@ class Screen:
         """What to do next."""
         verdict, limit = self.audit.verdict, self._limit
         told = Sentence.of(Named(" ".join(self.audit.suspicions)))
-        check = (Todo("Check the input first", told),) if self.audit.suspicions else ()
+        check = (("Check the input first", told),) if self.audit.suspicions else ()
         if verdict == FINE:
             text = filled(
-                "The probabilities may be taken as they are along {}. Variables that are not in "
-                "this table were not checked.{}",
+                "Along {} the probabilities can be used as they are. Other variables were not "
+                "checked.{}",
                 listed([row.variable for row in self.audit.rows]),
                 self._search(),
             )
-            return (*check, Todo("Use it, within what was checked", text), gate("Keep it so"))
+            return (*check, ("Use it, within what was checked", text), self._gate("Keep checking"))
         if verdict == CANNOT_TELL:
             wait = "That nothing was found does not show that nothing is wrong."
             more = (
@@ -630,21 +631,21 @@ class Screen:
             )
             return (
                 *check,
-                Todo("Do not rely on it yet", Sentence.of(wait)),
-                Todo("Collect more rows", Sentence.of(more)),
-                gate("Then audit again"),
+                ("Do not rely on it yet", Sentence.of(wait)),
+                ("Collect more rows", Sentence.of(more)),
+                self._gate("Then audit again"),
             )
         title = "Until it is repaired" if verdict == REPAIR else "Use it with care"
         sure = any(max(one.low, -one.high) > self.reported.limit for one in self.audit.places)
         care = (
-            f"No average, score or variable is surely off by more than {limit} points, but "
+            f"No average, score or variable is surely off by more than {limit}, but "
             f"{'some' if sure else 'single'} groups {'are' if sure else 'may be'}: look at their "
             "tables before you rely on them."
         )
         first = self._until() if verdict == REPAIR else Sentence.of(care)
-        todo = Todo(title, Sentence.of(first, self._search()))
-        end = "Prove it, then keep it so" if verdict == REPAIR else "Check new rows"
-        return (*check, todo, self._repair(), gate(end))
+        end = "Prove it, then keep checking" if verdict == REPAIR else "Check new rows"
+        care_first = (title, Sentence.of(first, self._search()))
+        return (*check, care_first, self._repair(), self._gate(end))
 
     def _until(self) -> Sentence:
         name = name_of(self.reported)
@@ -652,35 +653,39 @@ class Screen:
             sort = " Sorting rows by it is fine; a shift does not change their order."
             text = "Do not use {} as a probability, for single rows or for totals."
             return filled(text + sort * (self.advice == SHIFT), name)
-        groups = ", nor totals for one of the groups above" if self._above else ""
+        groups = ", or on totals for one of the groups above" if self._above else ""
         start = "Totals over all rows are right. " if self._average == BELOW else ""
-        return filled(f"{start}Do not use {{}} for a single row{groups}.", name)
+        return filled(f"{start}Do not rely on {{}} for a single row{groups}.", name)
 
     def _search(self) -> Sentence:
         """Say how to search several variables at once, if that was not done."""
         if self.audit.intersections is not None or len(self.audit.rows) < 2:
             return Sentence()
-        code = Code("vc.audit(…, slices=True)", command="varcal audit … --slices")
+        code = self.code("vc.audit(…, slices=True)", "varcal audit … --slices")
         return filled(" Combinations of variables were not searched; {} does that.", code)
 
     def _repair(self) -> Todo:
         name = self.advice
         why = self.audit.ladder_obstacle if "_climbed" in vars(self.audit) else ""
         if not name and why not in ("", NOT_ASKED):
-            return Todo("Find out which repair it needs", Sentence.of(f"Not judged: {why}."))
+            return "Find out which repair it needs", Sentence.of(f"Not judged: {why}.")
         if not name:
-            text = "From the rows: what a shift, a score curve, the variables leave. "
-            code = Code("vc.audit(…).ladder", command="varcal audit …")
-            return Todo("Find out which repair it needs", Sentence.of(text, code))
+            text = "The ladder shows what a shift, a score curve and the variables leave. "
+            code = self.code("vc.audit(…).ladder", "varcal audit …")
+            return "Find out which repair it needs", Sentence.of(text, code)
+        if name == TRY_VARIABLES:
+            text = f"Neither a shift nor a score curve gains what matters{NOT_TRIED}. "
+            code = self.code('vc.audit(…, ladder="all")', "varcal audit … --ladder all")
+            return "Try the variables", Sentence.of(text, code)
         if name == RETRAIN:
             text = (
                 "Collect more rows, or give the model itself the variables that are off: no repair "
                 "on top of it gains what matters."
             )
-            return Todo("Retrain it", Sentence.of(text))
+            return "Retrain it", Sentence.of(text)
         if name == AS_IT_IS:
             text = "No repair predicts unseen rows surely better."
-            return Todo("Leave it as it is", Sentence.of(text))
+            return "Leave it as it is", Sentence.of(text)
         call, method = LINES[name]
         if self.several and name == CURVE:
             call = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
@@ -688,8 +693,8 @@ class Screen:
         command = f"varcal calibrate … --method {method} -o repair.json"
         if name == VARIABLES and self.audit.protected:
             command += f" --exclude {shlex.quote(','.join(self.audit.protected))}"
-        line = Code(call.format(positive), command=command)
-        return Todo(f"Repair: {name}", Sentence.of(self._about_repair(name), line))
+        line = self.code(call.format(positive), command)
+        return f"Repair: {name}", Sentence.of(self._about_repair(name), line)
 
     def _about_repair(self, name: str) -> Sentence | str:
         steps = self.ladder.steps if self.ladder is not None else {}
@@ -698,7 +703,7 @@ class Screen:
             text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
             return f"{text} the log-odds of every row. "
         if name == CURVE:
-            return "It reads the score alone, no column. "
+            return "It reads only the score. "
         if name != VARIABLES:
             return ""
         kept = self.audit.protected
@@ -707,20 +712,28 @@ class Screen:
         parts = {part_name((name, part, "")) for name in every for part in CYCLES}
         read = [name for name in known if name not in kept and name not in parts]
         reads = f"It reads {count(len(read), 'column')}"
-        trees = "whenever it scores, and may hold trees: validate it as a second model. "
+        trees = "for every prediction and may hold trees: validate it like a second model. "
         if kept:
-            return filled(f"{reads} (not {{}}) {trees}", listed(list(kept)))
-        code = Code("audit(…, protected=[…])", command="--protected")
-        return filled(f"{reads} {trees}Columns that it may not read: {{}}. ", code)
+            without = "(not {})" if self.commands else "(leave {} out of X)"
+            return filled(f"{reads} {without} {trees}", listed(list(kept)))
+        code = self.code("audit(…, protected=[…])", "--protected")
+        return filled(f"{reads} {trees}Columns that it may not read are named in {{}}. ", code)
+
+    def _gate(self, title: str) -> Todo:
+        """Say how to check rows that are new."""
+        fails = "The command exits with 1" if self.commands else "It fails"
+        text = (
+            "Use rows that neither the model nor a repair has seen. "
+            f"{fails} as long as the verdict is repair. "
+        )
+        code = self.code("testing.assert_calibrated(…)", "varcal audit new.csv … --gate")
+        return title, Sentence.of(text, code)
 
 
-def gate(title: str) -> Todo:
-    """Say how to check rows that are new."""
-    text = (
-        "On rows that neither the model nor a repair has seen. It exits 1 as long as the verdict "
-        "is repair. "
-    )
-    return Todo(title, Sentence.of(text, Code("varcal audit new.csv … --gate")))
+def split_code(text: Sentence) -> tuple[Sentence, str]:
+    """Put the line to run at the end of a sentence into a place of its own."""
+    *parts, last = text.parts
+    return (Sentence(tuple(parts)), last) if isinstance(last, Code) else (text, "")
 
 
 def _worst_target(audit: Audit) -> Target:
@@ -733,17 +746,17 @@ def _worst_target(audit: Audit) -> Target:
     return most if size(most) > max(1, 1.5 * first if first > 1 else 0) else audit.target
 
 
-def row_digits(row: AuditRow, digits: int) -> int:
-    """Return the decimals of points with which an error that there is evidence of is not 0.0."""
-    return digits if row.verdict not in FINDINGS else enough_digits(row.uneven.debiased, digits)
+def row_unit(row: AuditRow, unit: Unit) -> Unit:
+    """Return the unit in which an error that there is evidence of is not 0.0."""
+    return unit if row.verdict not in FINDINGS else unit.enough(row.uneven.debiased)
 
 
-def uneven_words(row: AuditRow, digits: int) -> str:
+def uneven_words(row: AuditRow, unit: Unit) -> str:
     """Say how large the uneven error of a row is, or at most.
 
     The interval is the one that holds for all variables at once.
     """
     if row.verdict not in FINDINGS:
-        return f"at most {points(row.high, digits)} points"
-    digits = row_digits(row, digits)
-    return f"{points(row.uneven.debiased, digits)} points ({interval(row.low, row.high, digits)})"
+        return f"at most {unit.size(row.high)}"
+    unit = row_unit(row, unit)
+    return f"{unit.size(row.uneven.debiased)} ({unit.ends(row.low, row.high)})"

@@ -33,6 +33,8 @@ class Dialect:
         The character around names.
     is_nan, seconds : str
         A condition, and the seconds of an instant since 1970, with ``{}`` for the column.
+    clock : str
+        The seconds that a clock shows; ``{0}`` are those since 1970, ``{1}`` is the time zone.
     row_number : str
         The number of a row in the table.
     array, at : str
@@ -56,6 +58,7 @@ class Dialect:
     quote: str = '"'
     is_nan: str = "isnan({})"
     seconds: str = "UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1000000e0"
+    clock: str = "EPOCH(TIMEZONE({1}, TO_TIMESTAMP({0})))"
     row_number: str = "ROW_NUMBER() OVER ()"
     array: str = "[{}]"
     at: str = "{}[{}]"
@@ -120,6 +123,9 @@ class Dialect:
 #: replaces ${…}, wherever it is.
 _ESCAPES = {"\\": "\\\\", "'": "\\'", "\n": "\\n", "\r": "\\r", "\0": "\\u0000", "$": "\\u0024"}
 
+#: An instant of Spark and BigQuery.
+_MICROS = "TIMESTAMP_MICROS(CAST(ROUND({0} * 1000000e0) AS BIGINT))"
+
 DIALECTS = {
     dialect.name: dialect
     for dialect in (
@@ -131,6 +137,9 @@ DIALECTS = {
             text_type="TEXT",
             is_nan="{} = 'NaN'",
             seconds="CAST(EXTRACT(EPOCH FROM {}) AS DOUBLE PRECISION)",
+            clock=(
+                "CAST(EXTRACT(EPOCH FROM TO_TIMESTAMP({0}) AT TIME ZONE {1}) AS DOUBLE PRECISION)"
+            ),
             array="CAST('{{{}}}' AS DOUBLE PRECISION[])",
             first=1,
             literal_suffix="::float8",
@@ -140,6 +149,7 @@ DIALECTS = {
             "Spark",
             text_type="STRING",
             quote="`",
+            clock=f"UNIX_MICROS(FROM_UTC_TIMESTAMP({_MICROS}, {{1}})) / 1000000e0",
             row_number="monotonically_increasing_id()",
             array="ARRAY({})",
             backslash=True,
@@ -152,6 +162,7 @@ DIALECTS = {
             text_type="STRING",
             quote="`",
             is_nan="IS_NAN({})",
+            clock=f"UNIX_MICROS(TIMESTAMP(DATETIME({_MICROS}, {{1}}))) / 1000000e0",
             at="{}[OFFSET({})]",
             backslash=True,
             most_characters=1e6,
@@ -161,6 +172,10 @@ DIALECTS = {
             "Snowflake",
             is_nan="{} = 'NaN'",
             seconds="DATE_PART(EPOCH_MICROSECOND, {}) / 1000000e0",
+            clock=(
+                "DATE_PART(EPOCH_MICROSECOND, CONVERT_TIMEZONE('UTC', {1}, "
+                "TO_TIMESTAMP_NTZ(CAST(ROUND({0} * 1000000e0) AS BIGINT), 6))) / 1000000e0"
+            ),
             row_number="ROW_NUMBER() OVER (ORDER BY NULL)",
             array="ARRAY_CONSTRUCT({})",
             at="CAST(GET({}, {}) AS DOUBLE)",

@@ -28,6 +28,8 @@ CARRIED = 200
 UNSEEN = "an 'unseen' \"level\" \\"
 #: Shares of numbers between cuts, missing, infinite, beyond the cuts, and at a cut.
 SHARES = (0.6, 0.06, 0.04, 0.1, 0.2)
+#: Dates that are drawn between: 2001 and 2033.
+SOME_DATES = (1e9, 2e9)
 
 
 class ExportError(VarcalError):
@@ -59,7 +61,7 @@ class RandomRows:
             program.level_texts(k)  # refuses levels that cannot be written
         rng = np.random.default_rng(n)
         p = _scores(program, n, rng)
-        variables = tuple(_variable(program, k, n, rng) for k in range(len(program.schema.names)))
+        variables = tuple(_variable(program, k, n, rng) for k in range(len(program.schema.columns)))
         return cls(p, variables, program.expected(p, variables))
 
     def values(self, k: int) -> list[Any]:
@@ -188,12 +190,14 @@ def _variable(program: Program, k: int, n: int, rng: np.random.Generator) -> Var
             f"variable {name!r} holds durations, which other engines count differently",
             "fit the calibrator on a number instead, such as the seconds or days",
         )
-    values = _numbers(_cuts(program, "number", k), n, rng)
+    cuts = _cuts(program, "number", k)
     if kind == "datetime":
+        values = _numbers(np.append(cuts, SOME_DATES), n, rng)
         # Instants are whole microseconds, not infinite.
         values = np.where(np.isfinite(values), np.round(values, 3), np.nan)
-        return Variable(name, "datetime", np.clip(values, 0.0, 4e9))
-    return Variable(name, "numeric", values)
+        zone = "UTC" if schema.zoned and schema.zoned[k] else ""
+        return Variable(name, "datetime", np.clip(values, 0.0, 4e9), zone=zone)
+    return Variable(name, "numeric", _numbers(cuts, n, rng))
 
 
 def _numbers(cuts: Floats, n: int, rng: np.random.Generator) -> AnyArray:

@@ -22,7 +22,7 @@ from varcal._files.atomic import whole_file
 from varcal._input.variables import Variable
 from varcal.calibrators.rows import score_rows
 from varcal.calibrators.steps import Curve, Forest, Step, sorted_steps
-from varcal.exceptions import import_library
+from varcal.exceptions import InputError, import_library
 
 if TYPE_CHECKING:
     from varcal.calibrators import Calibrator
@@ -36,7 +36,7 @@ _FEW_CUTS = 64
 
 _NODES = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "minimum": "Min",
-    "maximum": "Max", "log": "Log", "exp": "Exp", "sqrt": "Sqrt", "abs": "Abs",
+    "maximum": "Max", "log": "Log", "exp": "Exp", "sqrt": "Sqrt", "abs": "Abs", "floor": "Floor",
     "sigmoid": "Sigmoid", "less": "Less", "at_most": "LessOrEqual", "equal": "Equal",
     "where": "Where", "missing": "IsNaN",
 }  # fmt: skip
@@ -289,6 +289,12 @@ class _Graph:
                 return self._node("ReduceMax", args[0], axes=[1], keepdims=1)
             case "top":
                 return self._node("ArgMax", args[0], axis=1, keepdims=1)
+            case "clock":
+                raise InputError(
+                    f"ONNX cannot compute what clocks show in the time zone {step.data!r}",
+                    "convert dates to UTC or to a fixed offset before fit, or use to_python or "
+                    "to_sql",
+                )
         return self._node(_NODES[step.op], *args)
 
     def _code(self, k: int) -> str:

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._input.probabilities import SUM_TOLERANCE
+from varcal._edge_texts import zone_offset
+from varcal._input.predictions import SUM_TOLERANCE
 from varcal._input.variables import Variable
 from varcal.calibrators import Calibrator
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.schema import Schema
-from varcal.calibrators.steps import Step, sorted_steps
+from varcal.calibrators.steps import Step, elementwise, number, sorted_steps
 from varcal.exceptions import InputError
 
 
@@ -27,7 +28,9 @@ class Program:
     fitted : Calibrator
         The calibrator.
     outputs : tuple of Step
-        The steps to the calibrated probability of each class.
+        The steps to the calibrated probability of each class. Parts of dates are computed from the
+        dates by two more operations: floor, and clock (data: a time zone), the seconds that a
+        clock of this zone shows at an instant.
     """
 
     fitted: Calibrator
@@ -37,7 +40,7 @@ class Program:
     def of(cls, calibrator: Calibrator) -> Program:
         """Take the steps of a fitted calibrator."""
         calibrator._check_fitted()
-        return cls(calibrator, calibrator._outputs)
+        return cls(calibrator, _from_dates(calibrator._outputs, calibrator._schema))
 
     @property
     def kind(self) -> str:
@@ -96,6 +99,49 @@ class Program:
                 )
             found.append(text)
         return found
+
+
+def _from_dates(outputs: tuple[Step, ...], schema: Schema) -> tuple[Step, ...]:
+    """Return steps that compute parts of dates from the dates."""
+    if not schema.parts:
+        return outputs
+    n, made = len(schema.columns), dict[int, Step]()
+    dates = {name: number(k) for k, name in enumerate(schema.columns)}
+    parts = [_part(dates[name], kind, zone) for name, kind, zone in schema.parts]
+    for step in sorted_steps(outputs):
+        if step.op == "number":
+            name = schema.names[step.data]
+            made[id(step)] = parts[step.data - n] if step.data >= n else dates[name]
+        else:
+            made[id(step)] = replace(step, args=tuple(made[id(arg)] for arg in step.args))
+    return tuple(made[id(step)] for step in outputs)
+
+
+def _part(dates: Step, kind: str, zone: str) -> Step:
+    """Return the hour (from 0), weekday (from 1, Monday) or month (from 1) of instants."""
+    local = dates + zone_offset(zone)
+    if zone and zone != "UTC" and zone[0] not in "+-":
+        local = Step("clock", (dates,), zone, name="clock")
+    day = _floor(local / 86_400.0).named("day")
+    if kind == "hour":
+        return _floor((local - day * 86_400.0) / 3_600.0).named("hour")
+    if kind == "weekday":  # 1970 began on a Thursday
+        return (_remainder(day + 3.0, 7.0) + 1.0).named("weekday")
+    # Years begin in March and repeat after 146,097 days (Hinnant, days and civil dates).
+    of_era = _remainder(day + 719_468.0, 146_097.0).named("day_of_era")
+    leap_days = _floor(of_era / 1_460.0) - _floor(of_era / 36_524.0) + _floor(of_era / 146_096.0)
+    year = _floor((of_era - leap_days) / 365.0).named("year")
+    begin = year * 365.0 + _floor(year / 4.0) - _floor(year / 100.0)
+    month = _floor(((of_era - begin) * 5.0 + 2.0) / 153.0)
+    return (_remainder(month + 2.0, 12.0) + 1.0).named("month")
+
+
+def _floor(x: Step) -> Step:
+    return elementwise("floor", x)
+
+
+def _remainder(x: Step, cycle: float) -> Step:
+    return x - _floor(x / cycle) * cycle
 
 
 def level_text(level: object) -> str:

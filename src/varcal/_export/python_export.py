@@ -82,6 +82,25 @@ def _levels(codes, n):
 def _refuse(p):
     raise ValueError(f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}")
 """
+_CLOCK = """
+def _clock(zone):
+    from datetime import datetime
+    from zoneinfo import ZoneInfo
+
+    known = ZoneInfo(zone)
+
+    def local(seconds):
+        if seconds != seconds:
+            return seconds
+        try:
+            offset = datetime.fromtimestamp(seconds // 1, known).utcoffset()
+        except (ValueError, OverflowError, OSError):
+            return seconds
+        return seconds + offset.total_seconds()
+
+    return local
+
+"""
 _CHECK = '''
 def check():
     """Return the largest difference from predict_proba on the random rows."""
@@ -104,7 +123,8 @@ if __name__ == "__main__":
 _EXPRESSIONS = ARITHMETIC | {
     "minimum": "min({}, {})", "maximum": "max({}, {})", "equal": "{} == {}", "log": "log({})",
     "exp": "exp({})", "sqrt": "sqrt({})", "abs": "abs({})", "sigmoid": "_sigmoid({})",
-    "missing": "{0} != {0}", "where": "{1} if {0} else {2}", "element": "{K}[{0}]",
+    "floor": "{} // 1.0", "missing": "{0} != {0}", "where": "{1} if {0} else {2}",
+    "element": "{K}[{0}]",
     "fraction": "({1} - {K}[{0}]) / ({K}[{0} + 1] - {K}[{0}])",
     "between": "{K}[{0}] + {1} * ({K}[{0} + 1] - {K}[{0}])",
 }  # fmt: skip
@@ -219,6 +239,7 @@ class _RowLines:
     def __init__(self, outputs: Sequence[Step]) -> None:
         self.lines: list[str] = []
         self.tables: dict[bytes, tuple[str, Any]] = {}
+        self.clocks: dict[str, str] = {}
         self._names: dict[int, str] = {}
         self._count = 0
         steps = Scalars().of(outputs)
@@ -264,6 +285,9 @@ class _RowLines:
                 array, begin, end = step.data
                 found = f"bisect_left({self._table(array)}, {args[0]}, {begin}, {end})"
                 return self._assigned(f"{found} - {begin}" if begin else found)
+            case "clock":
+                clock = self.clocks.setdefault(step.data, f"clock{len(self.clocks)}")
+                return self._assigned(f"{clock}({args[0]})")
             case "tree":
                 return self._assigned(_tree(step.data, args))
         table = self._table(step.data) if step.data is not None else ""
@@ -308,6 +332,8 @@ def _function(program: Program) -> str:
             f"VARIABLES = {[program.schema.names[k] for k in program.used]!r}",
             _FUNCTIONS,
             *(_table_text(name, array) for name, array in code.tables.values()),
+            *([_CLOCK] if code.clocks else []),
+            *(f"{name} = _clock({zone!r})" for zone, name in code.clocks.items()),
             *(f"read{k} = {_reader_text(program, k)}" for k in program.used),
             "",
             "",

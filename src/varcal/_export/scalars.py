@@ -16,6 +16,7 @@ fraction (data: knots)                  how far a number, the second argument, i
 between (data: heights)                 a height that far on the way
 tree (data: a leaf or a split)          the leaf that the arguments lead to; a split has the
                                         position of an argument, a cut, and what is left and right
+floor, clock (data: a time zone)        see `Program`
 choose (data: a list of such steps)     as in `calibrators.steps`; the list has the elements of
                                         one vector
 ======================================= =======================================================
@@ -102,7 +103,7 @@ class Scalars:
                 return [self._find(firsts[0], step.data, 0, len(step.data))]
             case "curve":
                 return self._curve(firsts[0], step.data)
-            case "constant" | "score" | "number" | "code" | "among" | "missing":
+            case "constant" | "score" | "number" | "code" | "among" | "missing" | "clock":
                 return [self._make(step.op, firsts, step.data)]
         width = step.width or 1
         columns = [cells * (width // len(cells)) for cells in args]

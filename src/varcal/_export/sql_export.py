@@ -37,10 +37,14 @@ LARGEST_EXPONENT = 600.0
 NOTHING = 1e-15
 #: Branches of a CASE before its cuts are nested, and nested operations before they get a column.
 BRANCHES, DEEPEST = 8, 12
+#: The unit of the leaves of trees, and the digits of heights: a thousand of either are off by less
+#: than 1e-9.
+LEAF_UNIT, DIGITS = 1e-12, 13
 
 _TEMPLATES = ARITHMETIC | {
     "minimum": "LEAST({}, {})", "maximum": "GREATEST({}, {})", "equal": "({} = {})",
-    "log": "LN({})", "sqrt": "SQRT({})", "abs": "ABS({})", "missing": "({} IS NULL)",
+    "log": "LN({})", "sqrt": "SQRT({})", "abs": "ABS({})", "floor": "FLOOR({})",
+    "missing": "({} IS NULL)",
     "where": "CASE WHEN {} THEN {} ELSE {} END",
 }  # fmt: skip
 #: Operations that name an argument more than once.
@@ -252,7 +256,7 @@ def _score_columns(program: Program, p: str | Sequence[str] | None) -> list[str]
 
 
 def _variables(program: Program, X: Mapping[str, str] | None) -> dict[int, str]:
-    renamed, names = dict(X or {}), program.schema.names
+    renamed, names = dict(X or {}), program.schema.columns
     for name in renamed:
         if name not in names:
             raise InputError.no_column(name, names, "X")
@@ -305,8 +309,8 @@ class _Query:
         """Make the result of a step a column, unless it is one or a constant."""
         value = self._values[id(step)]
         if value.depth:
-            stem = re.sub(r"\W+", "_", step.name.lower()) or step.op
-            name = f"{stem}_c{sum(map(len, self._layers))}"
+            stem = re.sub(r"\W+", "_", step.name.lower())
+            name = f"{stem}_c{sum(map(len, self._layers))}".removeprefix("_")
             value = self._values[id(step)] = self._defined(
                 value.layer, name, value.sql, *value.reads
             )
@@ -405,8 +409,9 @@ class _Query:
         reads = {name for value in args for name in value.reads}
         sqls = [value.sql for value in args]
         if step.op in ("element", "fraction", "between"):
-            key = step.data.tobytes()
-            array = self._arrays.setdefault(key, (f"table_{len(self._arrays)}", step.data))[0]
+            table = step.data if step.op == "fraction" else _rounded(step.data)
+            key = table.tobytes()
+            array = self._arrays.setdefault(key, (f"table_{len(self._arrays)}", table))[0]
             sqls, reads = [array, *sqls], reads | {array}
         layer, depth = max(value.layer for value in args), max(value.depth for value in args)
         return _Value(self._expression(step, sqls), layer, depth + 1, frozenset(reads))
@@ -427,7 +432,7 @@ class _Query:
                 return f"({args[0]} IN ({', '.join(map(str, step.data))}))"
             case "find":
                 array, begin, end = step.data
-                cuts = [self._number(cut) for cut in array[begin:end].tolist()]
+                cuts = [self.dialect.cut(cut) for cut in array[begin:end].tolist()]
                 return _cut_case(args[0], cuts, [*map(str, range(len(cuts) + 1))])
             case "choose":
                 positions = [*map(str, range(len(args) - 2))]
@@ -441,7 +446,9 @@ class _Query:
                 low, high = element(array, at), element(array, at, 1)
                 return f"({low} + {way} * ({high} - {low}))"
             case "tree":
-                return self._tree(step.data, args)
+                return f"({self._tree(step.data, args)} * {self._number(LEAF_UNIT)})"
+            case "clock":
+                return self.dialect.clock.format(args[0], self.dialect.text(step.data))
             case "top":
                 return _top(args)
         return _TEMPLATES[step.op].format(*args)
@@ -462,14 +469,16 @@ class _Query:
         return f"CASE WHEN {x} - {low} < {least} THEN {self._number(0.0)} ELSE {found} END"
 
     def _tree(self, tree: Tree, args: list[str]) -> str:
+        """Write a tree whose leaves are whole numbers, which take half as many characters."""
         whens = ""
         while isinstance(tree, tuple):
             j, cut, left, right = tree
             # A missing number goes left.
-            shown = f"{cut:.0f}" if cut.is_integer() and abs(cut) < 1e9 else self._number(cut)
+            whole = cut.is_integer() and abs(cut) < 1e9
+            shown = f"{cut:.0f}" if whole else self.dialect.cut(cut)
             whens += f"WHEN {args[j]} > {shown} THEN {self._tree(right, args)} "
             tree = left
-        leaf = self._number(tree)
+        leaf = f"{tree / LEAF_UNIT:.0f}"
         return f"CASE {whens}ELSE {leaf} END" if whens else leaf
 
     def _code(self, k: int) -> _Value:
@@ -482,6 +491,10 @@ class _Query:
         )
         sql = f"CASE WHEN {name} IS NULL THEN {len(texts) + 1}{whens} ELSE {len(texts)} END"
         return _Value(sql, 1, 1, frozenset((name,)))
+
+
+def _rounded(values: Floats) -> Floats:
+    return np.array([float(f"{value:.{DIGITS}g}") for value in values.tolist()])
 
 
 def _sum(terms: Sequence[str]) -> str:

@@ -128,10 +128,9 @@ UNSTATED = Stated()
 class UncertainDialectError(InputError):
     """A text file whose separator, decimal mark or encoding can be read in several ways."""
 
-    @classmethod
-    def of(cls, problem: str, hint: str) -> UncertainDialectError:
-        """Return the error with a hint that may name any setting of text files."""
-        return cls(problem, hint, settings=SETTINGS)
+
+def _uncertain(problem: str, hint: str) -> UncertainDialectError:
+    return UncertainDialectError(problem, hint, settings=SETTINGS)
 
 
 def detect(
@@ -202,7 +201,7 @@ def _separator(text: str, whole: bool, default: str, shown: str) -> str:
     ways = " or ".join(f"{mark!r} ({len(rows[0])} columns)" for mark, rows in splitting.items())
     line = shortened(text.lstrip("\r\n").splitlines()[0])
     problem = f"the columns of {shown} may be separated by {ways}: {line!r}"
-    raise UncertainDialectError.of(problem, "say which with {sep}")
+    raise _uncertain(problem, "say which with {sep}")
 
 
 def shortened(text: str, most: int = 60) -> str:
@@ -260,7 +259,7 @@ def _decimal(columns: Mapping[str, Mapping[str, str]], shown: str) -> str:
         problem = f"{unclear} of {shown} may have a decimal comma or a thousands separator"
     else:
         return next(iter(certain), ".")
-    raise UncertainDialectError.of(problem, "say which is the decimal mark with {decimal}")
+    raise _uncertain(problem, "say which is the decimal mark with {decimal}")
 
 
 def _remarks(columns: Mapping[str, Mapping[str, str]], decimal: str) -> Iterator[str]:
@@ -322,7 +321,7 @@ def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
     else:
         return "cp1252"
     hint = "name it with {encoding}, for example cp1252, mac-roman, cp850 or shift-jis"
-    raise UncertainDialectError.of(f"{shown} {problem}", hint)
+    raise _uncertain(f"{shown} {problem}", hint)
 
 
 def _utf16_without_mark(head: bytes, shown: str) -> str:
@@ -335,4 +334,4 @@ def _utf16_without_mark(head: bytes, shown: str) -> str:
     if b"\0" not in head:
         problem = "is not in UTF-16: it contains no zero bytes"
     hint = "if it is text, name its encoding with {encoding}; if not, name its format with {format}"
-    raise UncertainDialectError.of(f"{shown} {problem}", f"{hint}, or save its rows as CSV")
+    raise _uncertain(f"{shown} {problem}", f"{hint}, or save its rows as CSV")

@@ -217,17 +217,13 @@ def sources_in(folder: str | PathLike[str]) -> tuple[Source, ...]:
         for path in sorted(Path(folder).rglob("*"))
         if path.name.lower().endswith(FORMATS["parquet"])
         and path.is_file()
-        and not any(map(_is_ignored, path.relative_to(folder).parts))
+        # Hidden or, as Spark's "_temporary", not part of the data; "_day=1" is.
+        and not any(re.match(r"\.|_[^=]*$", part) for part in path.relative_to(folder).parts)
     ]
     if not found:
         hint = "pass a glob for files of another format"
         raise InputError(f"the folder {str(folder)!r} has no Parquet file", hint)
     return tuple(Source(path, "parquet", repr(str(path))) for path in found)
-
-
-def _is_ignored(part: str) -> bool:
-    """Tell whether a name is hidden or, as Spark's ``_temporary``, not part of the data."""
-    return part.startswith(".") or (part.startswith("_") and "=" not in part)
 
 
 def how_read(sources: Sequence[Source]) -> list[str]:
@@ -280,11 +276,9 @@ def reading(source: Source) -> Iterator[None]:
     except (pa.ArrowException, OSError, EOFError, UnicodeError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         problem = f"{source.format}: {reason}"
-        raise InputError(
-            f"cannot read {source.shown} as {problem}",
-            next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem)),
-            settings=SETTINGS,
-        ) from None
+        hint = next(hint for pattern, hint in _HINTS.items() if re.search(pattern, problem))
+        problem = f"cannot read {source.shown} as {problem}"
+        raise InputError(problem, hint, settings=SETTINGS) from None
 
 
 def same_columns(sources: Sequence[Source], wanted: Sequence[str] = ()) -> list[str]:

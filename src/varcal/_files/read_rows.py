@@ -10,7 +10,6 @@ import codecs
 import io
 import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from itertools import accumulate
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +17,7 @@ from pyarrow import csv, json
 
 from varcal._files.dialect import shortened
 from varcal._files.formats import DELIMITERS, Source, reading, same_columns
+from varcal._files.saved import nesting
 from varcal.exceptions import InputError
 
 #: Rows per chunk of Parquet and Arrow files. A chunk of ten numeric columns takes 5 MB.
@@ -238,7 +238,9 @@ def _raw_batches(
                 batch.validate(full=True)
                 yield batch
     elif source.format == "arrow":
-        for batch in _arrow_batches(source):
+        reader = _open_arrow(source)
+        count = getattr(reader, "num_record_batches", None)  # a stream does not know it
+        for batch in iter(reader) if count is None else map(reader.get_batch, range(count)):
             batch.validate(full=True)
             yield from (
                 batch.slice(start, CHUNK_ROWS) for start in range(0, batch.num_rows, CHUNK_ROWS)
@@ -259,12 +261,6 @@ def _open_arrow(source: Source) -> Any:
     except pa.ArrowInvalid:
         mapped.seek(0)
         return pa.ipc.open_stream(mapped)
-
-
-def _arrow_batches(source: Source) -> Iterator[pa.RecordBatch]:
-    reader = _open_arrow(source)
-    count = getattr(reader, "num_record_batches", None)
-    return iter(reader) if count is None else map(reader.get_batch, range(count))
 
 
 def _open_text(source: Source) -> Any:
@@ -295,9 +291,6 @@ def _csv(source: Source, names: Sequence[str] | None = None, **convert: Any) -> 
 MAX_DEPTH = 100
 #: The most bytes of one JSON line. A row of 10,000 numbers takes some 300 kB.
 MAX_LINE_BYTES = 1 << 26
-_ESCAPE = re.compile(rb"\\.", re.DOTALL)
-_STRING = re.compile(rb'"[^"]*"')
-_NOT_BRACKETS = bytes({*range(256)} - {*b"{}[]"})
 
 
 def _json_tables(source: Source, schema: pa.Schema | None = None) -> Iterator[pa.Table]:
@@ -353,20 +346,11 @@ def checked_lines(block: bytes, first_line: int, shown: str) -> list[int]:
             fault = "is not a JSON object"
         elif len(line) > MAX_LINE_BYTES:
             fault = f"is longer than {MAX_LINE_BYTES >> 20} MB"
-        elif line.count(b"{") + line.count(b"[") > MAX_DEPTH and _is_deep(line):
+        elif line.count(b"{") + line.count(b"[") > MAX_DEPTH and nesting(line)[0] > MAX_DEPTH:
             fault = f"is nested more than {MAX_DEPTH} levels deep"
         else:
             continue
         excerpt = shortened(line[:200].decode("utf-8", "replace"), 40)
-        raise InputError(
-            f"line {number:,} of {shown} {fault}: {excerpt!r}",
-            'JSON lines have one object per line, such as {"y": 1, "p": 0.83}',
-        )
+        hint = 'JSON lines have one object per line, such as {"y": 1, "p": 0.83}'
+        raise InputError(f"line {number:,} of {shown} {fault}: {excerpt!r}", hint)
     return numbers
-
-
-def _is_deep(line: bytes) -> bool:
-    """Tell whether brackets outside of texts are nested more than `MAX_DEPTH` levels deep."""
-    brackets = _STRING.sub(b"", _ESCAPE.sub(b"", line)).translate(None, _NOT_BRACKETS)
-    steps = (1 if bracket in b"{[" else -1 for bracket in brackets)
-    return any(depth > MAX_DEPTH for depth in accumulate(steps))

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri, stdtr
 from varcal._arrays import Bools, Floats
 from varcal._inference.multiplicity import student_quantile
 from varcal._inference.smoothers import Jump, Jumps, possible_jumps, smoother_weights, with_jumps
-from varcal._sums.curve_cells import EVEN_COUNTS, Cells
+from varcal._sums.profile import EVEN_COUNTS, Cells
 
 #: The largest number of cells that a curve is fitted to.
 MOST_CELLS = 300

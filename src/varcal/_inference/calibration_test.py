@@ -9,10 +9,11 @@ from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.special import chdtri, chndtrinc, fdtrc
+from scipy.special import chdtrc, chdtri, chndtrinc, fdtrc
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._inference.error_sums import (
+    LEAST_MODEL,
     ErrorSums,
     constant_gap_variance,
     error_sums_of,
@@ -44,8 +45,10 @@ LEAST_VARIANCE = 0.5
 DISCRETE = 3.0
 #: A bin with a smaller variance, in events, is sparse.
 SPARSE_EVENTS = 5.0
-#: The level at which the gap changes within bins, so that finer cells measure the error.
-WITHIN = 0.02
+#: The level at which the gap changes within bins, so that finer cells measure the error. With 0.02
+#: sines of three periods were covered in half a point fewer of the samples; with 0.1, intervals
+#: of calibrated models were 3 % wider (16 worlds of 500 and 2,000 rows, 120 samples each).
+WITHIN = 0.05
 #: With a constant gap, the gap of a side counts as if this many rows without a gap were added.
 PRIOR_ROWS = 5.0
 #: Below this many groups the null distribution is simulated by flipping the signs of groups.
@@ -183,7 +186,7 @@ def calibration_test(
         over_finer = _over_cells(parts, _normal(parts, gap, constant), constant)
         found[0] = (over_bins, weights.bins)
         found.append((over_finer, weights.finer))
-        changes = _within(over_bins, over_finer) < WITHIN
+        changes = min(_more(over_bins, over_finer), _within(bins, parts, merge, finer)) < WITHIN
         # With two sides more cells measure the error than the test has, which would find less.
         finer = finer_cells(cells, merge, placed) if changes else None
     sparse = (_events(bins) < SPARSE_EVENTS) & (bins.n.sum(0) > 0)
@@ -252,14 +255,41 @@ def _columns(functions: Floats, cells: ErrorSums, constant: bool) -> list[Floats
     return found + [np.hstack(pair) for pair in combinations(found, 2)]
 
 
-def _within(bins: tuple[list[Form], Floats], finer: tuple[list[Form], Floats]) -> float:
-    """Return the p-value of "the gap is the same everywhere within each bin"."""
-    rough, fine = bins[0][-1], finer[0][-1]
-    return chi_square_tail(
-        fine.value(finer[1]) - rough.value(bins[1]),
-        fine.mean - rough.mean,
-        fine.variance - rough.variance,
+def _more(bins: tuple[list[Form], Floats], finer: tuple[list[Form], Floats]) -> float:
+    """Return the p-value of "calibrated within each bin": how much finer cells add to the form.
+
+    It sees small waves best. Normal scores of sums far from 0 do not add up, which `_within` needs.
+    """
+    pairs = [(bins[0][k], finer[0][k]) for k in (0, -1)]  # what sides share, and both sides
+    return min(
+        chi_square_tail(
+            fine.value(finer[1]) - rough.value(bins[1]),
+            fine.mean - rough.mean,
+            fine.variance - rough.variance,
+        )
+        for rough, fine in pairs
     )
+
+
+def _within(bins: ErrorSums, parts: ErrorSums, merge: Ints, finer: Ints) -> float:
+    """Return the p-value of "the gap is the same everywhere within each bin".
+
+    A chi-square of finer cells about the gap of their bin. Its variances are those of
+    Bernoulli(s − gap), scaled to the scatter of the bin, so that wrong scores near 0 or 1 do not
+    vary as little as they say.
+    """
+    bin_of = np.zeros(parts.n.shape[-1], np.intp)
+    bin_of[finer] = merge
+    gap = bins.gap[:, bin_of]
+    model = parts.null2 + gap * (2 * parts.score2 - parts.weight2) - gap**2 * parts.weight2
+    model = np.maximum(model, LEAST_MODEL * parts.null2)
+    expected = model @ np.eye(bins.n.shape[-1])[bin_of]
+    scatter = bins.scatter() * ratio_or_zero(bins.n, bins.n - 1)
+    scale = ratio_or_zero(scatter, expected)
+    v = model * scale[:, bin_of]
+    chi_square = ratio_or_zero((parts.error + gap * parts.weight) ** 2, v).sum()
+    terms = np.count_nonzero(v) - np.count_nonzero(scale)
+    return float(chdtrc(max(terms, 1), chi_square))
 
 
 def cluster_test(

@@ -16,8 +16,9 @@ LEAST_MODEL = 0.1
 #: Weight of the model of a constant gap against the observed scatter, as a number of rows times
 #: their variance.
 MODEL_ROWS = 50.0
-#: The number of finer cells is this times the root of the rows, counted as rows with p = 1/2.
-CELLS_PER_ROOT = 1.0
+#: The number of finer cells is this times the root of the rows, counted as rows that vary like
+#: those with p = 1/2 (coverage of sines of three and four periods).
+CELLS_PER_ROOT = 1.25
 #: The most finer cells, whose law takes products of matrices.
 MOST_FINER = 200
 
@@ -151,9 +152,10 @@ def plug_in(gap: Floats, share: Floats) -> Floats:
 def finer_cells(fine: ErrorSums, merge: Ints, placed: Bools, sides: int = 1) -> Ints | None:
     r"""Return the finer cell of each fine one; None where rows allow none within the bins.
 
-    A gap that changes its sign inside a bin cancels there. With :math:`V = \sum s(1 - s)`, each bin
-    is cut into cells of equal V, :math:`\sqrt{4V}` over all bins: more with more rows, and as
-    many rows in each as needed for a gap that is not mostly noise.
+    A gap that changes its sign inside a bin cancels there. With :math:`V = \sum s(1 - s)`, or
+    :math:`\sum (h - s)^2` if that is larger (wrong scores near 0 or 1 vary more than they say),
+    each bin is cut into cells of equal V, :math:`1.25 \sqrt{4V}` over all bins: more with more
+    rows, and as many rows in each as needed for a gap that is not mostly noise.
 
     Parameters
     ----------
@@ -166,9 +168,11 @@ def finer_cells(fine: ErrorSums, merge: Ints, placed: Bools, sides: int = 1) -> 
     sides : int
         The number of sides whose cells are tested: fewer cells find a gap more often.
     """
-    v = ratio_or_zero(fine.null2 * fine.n, fine.weight2).sum(0)
+    each = ratio_or_zero(fine.n, fine.weight2)
+    v = (fine.null2 * each).sum(0)
     total = float(v.sum())
-    many = min(CELLS_PER_ROOT * np.sqrt(4 * total / sides), MOST_FINER)
+    seen = max(float((fine.square2 * each).sum()), total)
+    many = min(CELLS_PER_ROOT * np.sqrt(4 * seen / sides), MOST_FINER)
     bins = np.bincount(merge, v)
     pieces = np.maximum(np.floor(many * bins / max(total, 1e-300)), 1.0)[merge]
     before = np.cumsum(v) - v / 2 - (np.cumsum(bins) - bins)[merge]

@@ -74,8 +74,7 @@ def two_sided_quantile(level: float, df: float = math.inf) -> float:
     >>> round(two_sided_quantile(0.95), 4)
     1.96
     """
-    tail = (1 + level) / 2
-    return float(ndtri(tail) if math.isinf(df) else stdtrit(df, tail))
+    return student_quantile((1 + level) / 2, df)
 
 
 def p_of_interval(low: float, high: float, level: float, df: float = math.inf) -> float:

@@ -210,34 +210,35 @@ def part_name(part: CalendarPart) -> str:
 
 
 def calendar_parts(
-    dates: Variable, ends: tuple[float, float], taken: Iterable[str] = ()
+    dates: Variable, ends: tuple[float, float] | None = None, taken: Iterable[str] = ()
 ) -> list[CalendarPart]:
     """Return the parts of dates that come back and vary.
 
     Parameters
     ----------
     dates : Variable
-        Instants, of all rows or of a sample.
-    ends : tuple of float
-        The first and the last instant of all rows.
+        Instants, of all rows or of a sample; a variable of another kind has no parts.
+    ends : tuple of float, optional
+        The first and the last instant of all rows, by default of these.
     taken : iterable of str
         Names of other columns; a part that is called like one of them is left out.
 
     Examples
     --------
     >>> hours = Variable("when", "datetime", np.arange(0, 50 * 3600.0, 3600.0))
-    >>> calendar_parts(hours, (0.0, 49 * 3600.0))
+    >>> calendar_parts(hours)
     [('when', 'hour', '')]
     """
-    if dates.kind != "datetime" or not np.isfinite(ends).all():
+    known = dates.values[np.isfinite(dates.values)] if dates.kind == "datetime" else np.zeros(0)
+    if not len(known):
         return []
+    first, last = ends or (known.min(), known.max())
     found = []
     for kind, cycle in CYCLES.items():
         part = (dates.name, kind, dates.zone)
-        if ends[1] - ends[0] >= LEAST_CYCLES * cycle and part_name(part) not in set(taken):
-            values = part_values(dates.values, part)
-            known = values[np.isfinite(values)]
-            found += [part] if (known != known[:1]).any() else []
+        if last - first >= LEAST_CYCLES * cycle and part_name(part) not in set(taken):
+            values = part_values(known, part)
+            found += [part] if (values != values[0]).any() else []
     return found
 
 
@@ -287,8 +288,14 @@ def read_parts(
     return (*variables, *(part_variable(dates[part[0]], part) for part in parts))
 
 
+def parts_of(variables: Sequence[Variable]) -> list[CalendarPart]:
+    """Return the parts that vary of those variables that are dates."""
+    names = [one.name for one in variables]
+    return [part for one in variables for part in calendar_parts(one, taken=names)]
+
+
 def with_calendar(variables: Sequence[Variable]) -> tuple[Variable, ...]:
-    """Return variables and the parts of those that are dates.
+    """Return variables and the parts of those that are dates, with the levels that occur.
 
     Examples
     --------
@@ -296,18 +303,9 @@ def with_calendar(variables: Sequence[Variable]) -> tuple[Variable, ...]:
     >>> [one.name for one in with_calendar([when])]
     ['when', 'when (weekday)']
     """
-    names = [one.name for one in variables]
-    more = []
-    for dates in variables:
-        if dates.kind == "datetime" and np.isfinite(dates.values).any():
-            ends = (float(np.nanmin(dates.values)), float(np.nanmax(dates.values)))
-            parts = calendar_parts(dates, ends, names)
-            more += [part_variable(dates, part) for part in parts]
-    return (*variables, *map(_with_levels_present, more))
-
-
-def _with_levels_present(variable: Variable) -> Variable:
-    if not variable.levels:
-        return variable
-    codes, levels = present_levels(variable.values, variable.levels)
-    return replace(variable, values=codes, levels=tuple(levels))
+    found = list(read_parts(variables, parts_of(variables)))
+    for k, variable in enumerate(found[len(variables) :], len(variables)):
+        if variable.levels:
+            codes, levels = present_levels(variable.values, variable.levels)
+            found[k] = replace(variable, values=codes, levels=tuple(levels))
+    return tuple(found)

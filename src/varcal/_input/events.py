@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -23,87 +22,23 @@ COLLECTED_EVENTS = ("both", *EVENTS)
 CORRECT = -1
 
 
-class SlicedColumn(Protocol):
-    """A column that is read in slices: an array, or a column computed on demand."""
-
-    def __len__(self) -> int: ...
-
-    def __getitem__(self, rows: slice, /) -> AnyArray: ...
-
-
-@dataclass(frozen=True, eq=False)
-class Derived:
-    """A column whose rows are computed on demand and not kept.
-
-    Attributes
-    ----------
-    n : int
-        The number of rows.
-    compute : callable
-        Takes a slice of rows and returns their values.
-    """
-
-    n: int
-    compute: Callable[[slice], AnyArray]
-
-    def __len__(self) -> int:
-        return self.n
-
-    def __getitem__(self, rows: slice, /) -> AnyArray:
-        return self.compute(rows)
-
-
 @dataclass(frozen=True, eq=False)
 class Claim:
-    """One claim per row: the event has probability `score`; `hit` is whether it happened.
+    """One claim per row: the event has probability `score`, and `hit` is what happened.
 
     Attributes
     ----------
-    scores, hits : SlicedColumn
-        The same as columns that can be read in slices, to save memory.
+    score : ndarray of float
+        The claimed probabilities.
+    hit : ndarray of bool or float
+        What happened: whether the event did, or with which share between 0 and 1.
     label : hashable or None
         The class that the claim is about; None for "the prediction is correct".
     """
 
-    scores: SlicedColumn
-    hits: SlicedColumn
+    score: Floats
+    hit: AnyArray
     label: Hashable = None
-
-    @cached_property
-    def score(self) -> Floats:
-        """The claimed probabilities."""
-        return self.scores[:]
-
-    @cached_property
-    def hit(self) -> Bools:
-        """Whether the event happened, row by row."""
-        return self.hits[:]
-
-
-def claims(
-    predictions: Predictions, event: str = "correct", pos_label: Hashable = None
-) -> Iterator[Claim]:
-    """Yield the claims of an event: a single one, or one per class for "classwise".
-
-    Parameters
-    ----------
-    predictions : Predictions
-        Checked predictions.
-    event : {"correct", "positive", "classwise"}
-        "correct": s = max_k p_k against "the argmax was right" (ties go to the first class).
-        "positive": s = P(y = positive) against y (two classes). "classwise": s = p_k against
-        y = k, for each k.
-    pos_label : label, optional
-        The positive class, the second one by default.
-
-    Examples
-    --------
-    >>> (claim,) = claims(Predictions.of([0, 1, 1], [0.2, 0.9, 0.4]))
-    >>> claim.score, claim.hit
-    (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
-    """
-    for key in claim_keys(predictions.classes, event, pos_label):
-        yield claim_of(predictions, key)
 
 
 def claim_keys(
@@ -181,18 +116,20 @@ def predicted(predictions: Predictions, key: int) -> Bools:
 
 
 def claim_of(predictions: Predictions, key: int) -> Claim:
-    """Return the claim with the given key."""
+    """Return the claim with the given key.
+
+    For `CORRECT` it is s = max_k p_k against "the argmax was right" (ties go to the first class),
+    for the position k of a class s = p_k against y = k.
+
+    >>> claim = claim_of(Predictions.of([0, 1, 1], [0.2, 0.9, 0.4]), CORRECT)
+    >>> claim.score, claim.hit
+    (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
+    """
     p, y = predictions.p, predictions.y
-    n = len(y)
     if key == CORRECT:
-        return Claim(
-            Derived(n, lambda rows: _largest(p[rows])),
-            Derived(n, lambda rows: _predicts(p[rows], y[rows])),
-        )
-    scores: SlicedColumn = p if p.ndim == 1 else p[:, key]
-    if p.ndim == 1 and key != 1:
-        scores = Derived(n, lambda rows: 1.0 - p[rows])
-    return Claim(scores, Derived(n, lambda rows: y[rows] == key), predictions.classes[key])
+        return Claim(_largest(p), _predicts(p, y))
+    score = p[:, key] if p.ndim == 2 else p if key == 1 else 1.0 - p
+    return Claim(score, y == key, predictions.classes[key])
 
 
 def _largest(p: Floats) -> Floats:

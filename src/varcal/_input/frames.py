@@ -55,11 +55,8 @@ class Table:
             keys = _unique(source, argument)
             return cls(keys, None, dict(zip(keys, source.values(), strict=True)))
         if not is_frame(source):
-            raise InputError(
-                f"{argument} is a {type(source).__name__}",
-                "give a frame of pandas, polars or pyarrow, or a dict of columns",
-                argument,
-            )
+            hint = "give a frame of pandas, polars or pyarrow, or a dict of columns"
+            raise InputError(f"{argument} is a {type(source).__name__}", hint, argument)
         names = getattr(source, "columns", ())
         if hasattr(source, "column_names"):  # pyarrow: its .columns are the arrays
             names = source.column_names
@@ -98,6 +95,12 @@ def is_frame(source: object) -> bool:
         way = ".pl()" if library in ("duckdb", "_duckdb") else ".collect()"
         raise InputError(f"a lazy {library} frame", f"call {way} on it first")
     return isinstance(wrapped, nw.DataFrame)
+
+
+def library_of(column: object) -> str | None:
+    """Return the frame library of a series, None for anything else."""
+    series = as_series(column)
+    return None if series is None else str(series.implementation.value)
 
 
 def frame_of(columns: Mapping[str, Any], backend: str | None) -> Any:
@@ -226,20 +229,14 @@ def check_indexes(given: Mapping[str, object]) -> None:
     for name in unlike:
         if _same_labels(pandas, labels, indexes[name]):
             argument = name.split(" ")[0]
-            raise InputError(
-                f"{name} has the index labels of {first} in another order",
-                f"align it, as in {argument}.loc[{first}.index], or pass .to_numpy() of both to "
-                "pair rows by position",
-                argument,
-            )
+            problem = f"{name} has the index labels of {first} in another order"
+            hint = f"align it, as in {argument}.loc[{first}.index], or pass .to_numpy() of both"
+            raise InputError(problem, f"{hint} to pair rows by position", argument)
     if unlike:
         shown = ", ".join(unlike[:5]) + (" …" if len(unlike) > 5 else "")
-        warnings.warn(
-            f"{BY_POSITION}: the index labels of {shown} are not those of {first}; align them, or "
-            "pass .to_numpy() if the order is right",
-            VarcalWarning,
-            stacklevel=4,
-        )
+        problem = f"{BY_POSITION}: the index labels of {shown} are not those of {first}"
+        hint = "align them, or pass .to_numpy() if the order is right"
+        warnings.warn(f"{problem}; {hint}", VarcalWarning, stacklevel=4)
 
 
 def _same_labels(pandas: Any, one: Any, other: Any) -> bool:

@@ -8,7 +8,7 @@ from itertools import islice
 
 import numpy as np
 
-from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.variables import (
     LARGEST_EXACT,
     Variable,
@@ -47,44 +47,32 @@ class Part:
     calendar: tuple[tuple[str, str, str], ...] = ()
 
 
-@dataclass(frozen=True, eq=False)
-class Labels:
+class Labels(Variable):
     """The outcome column before it is matched with the columns of p."""
 
-    column: Variable
-
     @classmethod
-    def of(cls, y: object) -> Labels:
+    def of(cls, column: object, name: str = "y", argument: str = "y") -> Labels:
         """Read a column of labels: integers, booleans, strings or categories."""
-        column = Variable.of(y, "y", "y")
-        if column.kind in ("datetime", "duration"):
-            held = "durations" if column.kind == "duration" else "dates"
+        read = Variable.of(column, name, argument)
+        if read.kind in ("datetime", "duration"):
+            held = "durations" if read.kind == "duration" else "dates"
             hint = "labels are integers, booleans, strings or categories"
             raise InputError(f"y holds {held}", hint, "y")
-        return cls(column)
+        return cls(name, read.kind, read.values, read.levels)
 
-    def __len__(self) -> int:
-        return len(self.column)
+    def check_missing(self, unlabelled: str, part: Part | None) -> None:
+        """Refuse rows without a label unless they are to be dropped, and some row has one."""
+        unknown = self.missing()
+        if unlabelled == "raise":
+            hint = "fill it in, or drop such rows with {unlabelled}"
+            refuse_rows(unknown, None, "y", "has no label", hint, {"unlabelled": "drop"})
+        if part is None and unknown.all():
+            raise InputError("y has no label at any row", "at least one outcome is needed", "y")
 
-    def take(self, rows: AnyArray) -> Labels:
-        """Return the labels of some rows."""
-        return Labels(self.column.take(rows))
-
-    def missing(self) -> Bools:
-        """Return which rows have no label."""
-        return self.column.missing()
-
-    def raw(self, row: int) -> Hashable:
-        """Return one label as the user gave it, None if it is missing."""
-        value = self.column.values[row]
-        if self.column.kind == "levels":
-            return self.column.levels[value] if value >= 0 else None
-        return None if value != value else value.item()
-
-    def check_numbers(self, p: Floats) -> None:
+    def check_numbers(self, p: Floats, swapped: str = "") -> None:
         """Refuse numbers that are not labels; the hint says if y and p look swapped."""
-        values = self.column.values
-        if self.column.kind == "levels" or values.dtype.kind != "f":
+        values = self.values
+        if self.kind == "levels" or values.dtype.kind != "f":
             return
         values = values.astype(np.float64)  # in half precision the limit would be infinite
         inexact = ~(np.abs(values) <= LARGEST_EXACT)
@@ -95,41 +83,40 @@ class Labels:
         if p.ndim == 1 and bool(np.all((p == 0) | (p == 1))):
             hint = "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
         off = values != np.floor(values)
-        refuse_rows(off, values, "y", "is not a label", hint, {"y": None, "p": None})
+        refuse_rows(off, values, "y", "is not a label", swapped or hint, {"y": None, "p": None})
 
     def encode(
-        self,
-        n_classes: int,
-        classes: Sequence[Hashable] | None,
-        *,
-        by_meaning: bool = False,
+        self, n_classes: int, given: Sequence[Hashable] | None, part: Part | None = None
     ) -> tuple[AnyArray, tuple[Hashable, ...]]:
         """Return the column of p that each label belongs to, and the classes.
 
         Labels 0/1 and booleans always mean [0, 1]. Any others are assigned to the columns in
-        sorted order (the order of categories is not used), unless `classes` gives the order.
-        With `by_meaning`, 0/1 and booleans are interchangeable.
+        sorted order (the order of categories is not used), unless classes are given; those of a
+        batch are the classes of all rows, with which 0/1 and booleans may be interchangeable.
         """
-        if (classes is None or by_meaning) and n_classes == 2 and (pair := self._zero_one()):
+        given = given if part is None else part.classes
+        by_meaning = given is None if part is None else part.by_meaning
+        if by_meaning and n_classes == 2 and (pair := self._zero_one()):
             return pair
-        if classes is not None:
-            return self._by_given(n_classes, classes)
-        codes, found = self._distinct()
+        codes, found = self._numbered()
+        if given is not None:
+            return self._by_given(codes, found, _checked_classes(n_classes, given))
         if len(found) != n_classes:
             shown = ", ".join(map(repr, found[:8])) + (" …" if len(found) > 8 else "")
-            raise InputError(
-                f"y holds {len(found)} distinct labels ({shown}), but there are probabilities for "
-                f"{n_classes} classes",
-                "list every label in the order of the probability columns with {classes}",
-                "y",
-                {"classes": ...},
-            )
+            problem = f"y holds {len(found)} distinct labels ({shown}), but there are probabilities"
+            hint = "list every label in the order of the probability columns with {classes}"
+            raise InputError(f"{problem} for {n_classes} classes", hint, "y", {"classes": ...})
         return codes, found
+
+    def distinct(self) -> tuple[Hashable, ...]:
+        """Return the labels of a batch, while those of other batches are not known."""
+        levels = self.levels
+        return levels if levels == (False, True) else self._numbered()[1]
 
     def _zero_one(self) -> tuple[AnyArray, tuple[Hashable, ...]] | None:
         """Encode labels that are all 0/1 or booleans; return None if some are not."""
-        values, levels = self.column.values, self.column.levels
-        if self.column.kind == "numeric":
+        values, levels = self.values, self.levels
+        if self.kind == "numeric":
             low, high = extremes(values)
             return (_integers(values), (0, 1)) if low >= 0 and high <= 1 else None
         if not levels or any(level not in (0, 1) for level in levels):
@@ -138,31 +125,21 @@ class Labels:
         pair = (False, True) if isinstance(levels[0], bool) else (0, 1)
         return values if meaning.tolist() == [0, 1] else meaning[values], pair
 
-    def _distinct(self) -> tuple[Ints, tuple[Hashable, ...]]:
-        if self.column.kind == "numeric":
-            found, codes = np.unique(_integers(self.column.values), return_inverse=True)
-            return codes.astype(np.intp), tuple(found.tolist())
-        numbers, labels = sort_levels(*present_levels(self.column.values, self.column.levels))
-        return numbers, tuple(labels)
+    def _numbered(self) -> tuple[Ints, tuple[Hashable, ...]]:
+        """Number the labels that occur, in sorted order."""
+        if self.kind == "levels":
+            codes, labels = sort_levels(*present_levels(self.values, self.levels))
+            return codes, tuple(labels)
+        values = _integers(self.values)
+        low, high = (int(end) for end in extremes(values))
+        if high - low <= 1:  # two numbers need no sorting
+            return (values - values.min()).astype(np.intp), tuple(range(low, high + 1))
+        found, codes = np.unique(values, return_inverse=True)
+        return codes.astype(np.intp), tuple(found.tolist())
 
     def _by_given(
-        self, n_classes: int, given: Sequence[Hashable]
+        self, codes: Ints, found: Sequence[Hashable], classes: tuple[Hashable, ...]
     ) -> tuple[Ints, tuple[Hashable, ...]]:
-        scalar = isinstance(given, np.ndarray) and not given.ndim
-        if isinstance(given, str) or not isinstance(given, Iterable) or scalar:
-            raise InputError(f"classes is {shown(given)}", "give a list of labels", "classes")
-        # One more than needed, however long it is.
-        listed = islice(given, n_classes + 1)
-        classes = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
-        hashable = all(isinstance(c, Hashable) for c in classes)
-        if not hashable or not len(classes) == len(set(classes)) == n_classes:
-            raise InputError(
-                f"classes must name {n_classes} distinct labels, one for each class of the "
-                f"probabilities; got {list(classes)!r}",
-                "give one label per probability column, in their order",
-                "classes",
-            )
-        codes, found = self._distinct()
         position = {label: k for k, label in enumerate(classes)}
         lookup = np.array([position.get(label, -1) for label in found], dtype=np.intp)
         in_order = lookup[codes]
@@ -172,6 +149,24 @@ class Labels:
             hint = "add it to {classes}, or check the type of the labels"
             refuse_rows(in_order < 0, labels, "y", problem, hint, {"classes": None})
         return in_order, classes
+
+
+def _checked_classes(n_classes: int, given: Sequence[Hashable]) -> tuple[Hashable, ...]:
+    """Refuse classes that are not distinct labels, one for each class of the probabilities."""
+    scalar = isinstance(given, np.ndarray) and not given.ndim
+    if isinstance(given, str) or not isinstance(given, Iterable) or scalar:
+        raise InputError(f"classes is {shown(given)}", "give a list of labels", "classes")
+    listed = islice(given, n_classes + 1)  # one more than needed, however long it is
+    classes = tuple(c.item() if isinstance(c, np.generic) else c for c in listed)
+    hashable = all(isinstance(c, Hashable) for c in classes)
+    if not hashable or not len(classes) == len(set(classes)) == n_classes:
+        raise InputError(
+            f"classes must name {n_classes} distinct labels, one for each class of the "
+            f"probabilities; got {list(classes)!r}",
+            "give one label per probability column, in their order",
+            "classes",
+        )
+    return classes
 
 
 def position_of(classes: Sequence[Hashable], pos_label: Hashable) -> int:

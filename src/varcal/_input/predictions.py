@@ -11,29 +11,34 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.dates import as_dates, read_parts, with_dates
-from varcal._input.frames import Table, check_lengths, column_names, column_of, columns_by_name
+from varcal._input.frames import (
+    Table,
+    check_lengths,
+    column_names,
+    column_of,
+    columns_by_name,
+    is_frame,
+    library_of,
+    numbers_of,
+)
 from varcal._input.groups import check_units, group_numbers
-from varcal._input.labels import Labels, Part
-from varcal._input.probabilities import (
-    check_order,
-    check_probabilities,
-    checked_weights,
-    from_log_odds,
-    in_class_order,
-    probabilities,
-    weights,
-)
-from varcal._input.variables import (
-    Variable,
-    as_series,
-    present_levels,
-    read_columns,
-)
-from varcal._options import checked, of_type, or_none
-from varcal.exceptions import InputError
+from varcal._input.labels import Labels, Part, position_of
+from varcal._input.variables import Variable, extremes, read_columns, refuse_rows
+from varcal._options import checked
+from varcal.exceptions import InputError, argument_name
 
 #: Stands for "every column of data that has no other role".
 ALL = "every other column"
+#: How far the sum of a row's probabilities may be from 1, besides the rounding of their dtype.
+SUM_TOLERANCE = 1e-6
+#: Values further than this outside [0, 1] are taken for logits or percentages, others for
+#: rounding errors; only the hint depends on it.
+FAR_OUTSIDE = 0.5
+#: Weights are scaled if the largest is above 2 to this power, or below 2 to minus this power.
+MOST_EXPONENT = 200
+#: Smaller weights in relation to the largest one are refused: their fourth powers, which variances
+#: of variances need, would vanish. Doubles have 16 digits, so that such rows count for nothing.
+LEAST_RATIO = 1e-60
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,7 +108,7 @@ class Predictions:
         )
 
     @classmethod
-    @checked(part=or_none(of_type(Part, "facts about all rows")))
+    @checked()
     def of(
         cls,
         y: object,
@@ -119,6 +124,7 @@ class Predictions:
         unlabelled: str = "raise",
         part: Part | None = None,
         must_read: Collection[str] | None = None,
+        swapped: str = "",
     ) -> Predictions:
         """Check predictions and bring them into one form.
 
@@ -149,6 +155,8 @@ class Predictions:
             Facts about all rows, if these are a batch of them.
         must_read : collection of str, optional
             Variables that have to be readable, by default all. Others that are not go to `odd`.
+        swapped : str
+            The hint if `y` and `p` seem to be swapped, where the caller has another order.
 
         Returns
         -------
@@ -166,59 +174,59 @@ class Predictions:
         (('no', 'yes'), array([0, 1, 1]))
         """
         table = None if data is None else Table.of(data, "data")
-        given, p_names, p_backend = probabilities(p, table)
+        given, p_names, p_library = _probabilities(p, table)
         labels = Labels.of(column_of(y, table, "y"))
         if v is ALL:
             v = other_columns(table, y, p, sample_weight, groups)
-        variables, v_backend, odd = _variables(v, table, must_read)
+        variables, v_library, odd = _variables(v, table, must_read)
         variables = tuple(_dated(variable, part) for variable in variables)
-        if part is not None and part.calendar:
+        if part is not None:
             variables = read_parts(variables, part.calendar)
-        weight = None if sample_weight is None else weights(sample_weight, table)
-        unit = None
+        weight = unit = None
+        if sample_weight is not None:
+            weight = numbers_of(column_of(sample_weight, table, "sample_weight"), "sample_weight")
         if groups is not None:
-            unit = Variable.of(column_of(groups, table, "groups"), "groups", "groups")
+            name = argument_name("groups")
+            unit = Variable.of(column_of(groups, table, name), name, name)
         lengths = {"y": len(labels), "p": len(given)}
         lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
         lengths |= {} if weight is None else {"sample_weight": len(weight)}
-        lengths |= {} if unit is None else {"groups": len(unit)}
+        lengths |= {} if unit is None else {unit.name: len(unit)}
         if part is not None and not any(lengths.values()):
             return cls.empty(part, 0)
         check_lengths(lengths, by_name=table is not None)
+        library = (table.backend if table is not None else None) or v_library or p_library
         rows = cls(
-            labels.column.values,
+            labels.values,
             given.astype(np.float64, copy=False),
             () if part is None else part.classes,
             variables,
             weight,
             unit,
-            backend=(table.backend if table is not None else None) or v_backend or p_backend,
+            backend=library,
             odd=odd,
         )
         unknown = labels.missing()
         if unknown.any():
-            _check_unlabelled(labels, unlabelled, part)
+            labels.check_missing(unlabelled, part)
             labels, rows = labels.take(~unknown), rows.take(~unknown, n_dropped=int(unknown.sum()))
             if not len(labels) and part is not None:
                 return cls.empty(part, rows.n_dropped)
-        labels.check_numbers(rows.p)
-        probability = from_log_odds(rows.p) if from_logits else rows.p
-        check_probabilities(probability, given.dtype)
+        labels.check_numbers(rows.p, swapped)
+        p = _from_logits(rows.p) if from_logits else rows.p
+        _check_probabilities(p, given.dtype)
         if part is not None and not part.classes:
-            codes, encoded = np.zeros(len(labels), np.intp), _distinct(labels)
+            codes, encoded = np.zeros(len(labels), np.intp), labels.distinct()
         else:
-            n_classes = 2 if probability.ndim == 1 else probability.shape[1]
-            known = classes if part is None else part.classes
-            by_meaning = part is not None and part.by_meaning
-            codes, encoded = labels.encode(n_classes, known, by_meaning=by_meaning)
-            check_order(p_names, encoded)
-            probability = in_class_order(probability, encoded, pos_label)
+            codes, encoded = labels.encode(2 if p.ndim == 1 else p.shape[1], classes, part)
+            _check_order(p_names, encoded)
+            p = in_class_order(p, encoded, pos_label)
         return replace(
             rows,
             y=codes,
-            p=probability,
+            p=p,
             classes=encoded,
-            weight=None if rows.weight is None else checked_weights(rows.weight, part),
+            weight=None if rows.weight is None else _checked_weights(rows.weight, part),
             unit=None if rows.unit is None else check_units(rows.unit),
         )
 
@@ -226,93 +234,6 @@ class Predictions:
     def empty(cls, part: Part, n_dropped: int) -> Predictions:
         """Return a batch without rows."""
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
-
-
-def _check_unlabelled(labels: Labels, unlabelled: str, part: Part | None) -> None:
-    """Refuse rows without a label unless they are to be dropped, and some row has one."""
-    unknown = labels.missing()
-    if unlabelled == "raise":
-        row = int(unknown.argmax())
-        raise InputError.at_row(
-            "y",
-            "has no label",
-            labels.raw(row),
-            row,
-            int(unknown.sum()),
-            "fill it in, or drop such rows with {unlabelled}",
-            settings={"unlabelled": "drop"},
-        )
-    if part is None and unknown.all():
-        raise InputError(
-            "y has no label at any row", "at least one outcome is needed", argument="y"
-        )
-
-
-def _distinct(labels: Labels) -> tuple[Hashable, ...]:
-    """Return the labels of a batch, while those of other batches are not known."""
-    column = labels.column
-    if column.kind == "levels":
-        if column.levels == (False, True):
-            return column.levels
-        return tuple(present_levels(column.values, column.levels)[1])
-    values = column.values
-    if len(values) and values.dtype.kind in "iu" and values.min() >= 0 and values.max() <= 1:
-        return tuple({int(values.min()), int(values.max())})
-    return tuple(np.unique(values).tolist())
-
-
-def other_columns(table: Table | None, *roles: object) -> list[str]:
-    """Return the columns of data that are neither outcome, probability, weight nor group."""
-    if table is None:
-        raise InputError("X is not given", "give a frame of variables, or data=", argument="X")
-    taken = {name for role in roles for name in column_names(role, table) or ()}
-    others = [name for name in table.columns if name not in taken]
-    if not others:
-        raise InputError(
-            "data has no column left for a variable", "give the variables", argument="data"
-        )
-    return others
-
-
-def _dated(variable: Variable, part: Part | None) -> Variable:
-    """Read text as dates where it is dates; of a batch, where all rows are."""
-    if part is None:
-        return with_dates(variable)
-    form = part.date_formats.get(variable.name)
-    if form is None or variable.kind != "levels" or not variable.levels:
-        return variable
-    found = as_dates(variable, form)
-    if found is None:
-        raise InputError(
-            f"variable {variable.name!r} holds text that is not a date written as {form}",
-            "correct it, or convert the column to dates",
-            argument="v",
-        )
-    return found
-
-
-def _variables(
-    v: object, table: Table | None, must_read: Collection[str] | None = None
-) -> tuple[tuple[Variable, ...], str | None, dict[str, str]]:
-    """Return the variables, their library, and columns that cannot be variables."""
-    if v is None:
-        return (), None, {}
-    names = column_names(v, table)
-    if names is not None and table is not None:
-        if len(set(names)) < len(names):
-            raise InputError(
-                f"v names a column twice: {names}", "name each variable once", argument="v"
-            )
-        columns, backend = {name: table.column(name, "v") for name in names}, table.backend
-    else:
-        columns = columns_by_name(column_of(v, table, "v"), "v")
-        if not columns:
-            shape = f" (shape {np.shape(v)})" if isinstance(v, np.ndarray) else ""
-            raise InputError(f"v has no columns{shape}", "give at least one variable", argument="v")
-        series = as_series(next(iter(columns.values())))
-        backend = None if series is None else str(series.implementation.value)
-    found, odd = read_columns(columns, must_read)
-    return found, backend, odd
 
 
 def read_scores(
@@ -326,12 +247,188 @@ def read_scores(
     >>> p, variables[0].name
     (array([0.2, 0.9]), 'age')
     """
-    given, _, _ = probabilities(p, None)
+    given, _, _ = _probabilities(p, None)
     scores = given.astype(np.float64, copy=False)
     variables = tuple(with_dates(variable) for variable in _variables(v, None)[0])
     lengths = {"p": len(scores)}
     lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
     check_lengths(lengths, by_name=False)
-    scores = from_log_odds(scores) if from_logits else scores
-    check_probabilities(scores, given.dtype)
+    scores = _from_logits(scores) if from_logits else scores
+    _check_probabilities(scores, given.dtype)
     return scores, variables
+
+
+# ------------------------------------------------------------------ variables
+
+
+def other_columns(table: Table | None, *roles: object) -> list[str]:
+    """Return the columns of data that are neither outcome, probability, weight nor group."""
+    if table is None:
+        raise InputError("X is not given", "give a frame of variables, or data=", argument="X")
+    taken = {name for role in roles for name in column_names(role, table) or ()}
+    others = [name for name in table.columns if name not in taken]
+    if not others:
+        raise InputError("data has no column left for a variable", "give the variables", "data")
+    return others
+
+
+def _variables(
+    v: object, table: Table | None, must_read: Collection[str] | None = None
+) -> tuple[tuple[Variable, ...], str | None, dict[str, str]]:
+    """Return the variables, their library, and columns that cannot be variables."""
+    if v is None:
+        return (), None, {}
+    argument = argument_name("v")
+    names = column_names(v, table)
+    if names is not None and table is not None:
+        if len(set(names)) < len(names):
+            problem = f"{argument} names a column twice: {names}"
+            raise InputError(problem, "name each variable once", argument)
+        columns, library = {name: table.column(name, argument) for name in names}, table.backend
+    else:
+        columns = columns_by_name(column_of(v, table, argument), argument)
+        if not columns:
+            shape = f" (shape {np.shape(v)})" if isinstance(v, np.ndarray) else ""
+            problem = f"{argument} has no columns{shape}"
+            raise InputError(problem, "give at least one variable", argument)
+        library = library_of(next(iter(columns.values())))
+    found, odd = read_columns(columns, must_read)
+    return found, library, odd
+
+
+def _dated(variable: Variable, part: Part | None) -> Variable:
+    """Read text as dates where it is dates; of a batch, where all rows are."""
+    if part is None:
+        return with_dates(variable)
+    form = part.date_formats.get(variable.name)
+    if form is None or variable.kind != "levels" or not variable.levels:
+        return variable
+    found = as_dates(variable, form)
+    if found is None:
+        problem = f"variable {variable.name!r} holds text that is not a date written as {form}"
+        hint = "correct it, or convert the column to dates"
+        raise InputError(problem, hint, argument_name("v"))
+    return found
+
+
+# ------------------------------------------------------------------ probabilities
+
+
+def _probabilities(p: object, table: Table | None) -> tuple[AnyArray, tuple[str, ...], str | None]:
+    """Return p in its own dtype, the names of its columns, and the library of its frame."""
+    names = column_names(p, table)
+    if names is not None and table is not None:
+        if len(set(names)) < len(names):
+            raise InputError(f"p names a column twice: {names}", "name one column per class", "p")
+        frame = table
+    elif is_frame(p):
+        frame = Table.of(p, "p")
+        names = list(frame.columns)
+    else:
+        return _shaped(numbers_of(column_of(p, table, "p"), "p")), (), library_of(p)
+    columns = [numbers_of(frame.column(name, "p"), f"p {name!r}") for name in names]
+    stacked = columns[0] if len(columns) == 1 else np.column_stack(columns or [np.empty((0, 0))])
+    return _shaped(stacked), tuple(names), frame.backend
+
+
+def _from_logits(logits: Floats) -> Floats:
+    """Convert logits to probabilities."""
+    refuse_rows(~np.isfinite(logits), logits, "p", "is not finite", "logits are finite numbers")
+    if logits.ndim == 1:
+        small = np.exp(-np.abs(logits))
+        return np.where(logits >= 0, 1.0, small) / (1.0 + small)
+    powers = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=1, keepdims=True))
+
+
+def _shaped(p: AnyArray) -> AnyArray:
+    if p.ndim == 2 and p.shape[1] == 1:
+        p = p[:, 0]
+    if p.ndim not in (1, 2) or 0 in p.shape[1:]:
+        hint = "give (n,) for P(y = pos_label), or (n, K) with one column per class"
+        raise InputError(f"p has shape {p.shape}", hint, "p")
+    return p
+
+
+def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
+    """Refuse values outside [0, 1] and rows that do not sum to 1; `given` is the input's dtype."""
+    low, high = extremes(p)
+    if not (low >= 0 and high <= 1):  # also true when either is NaN
+        refuse_rows(np.isnan(p), p, "p", "is missing", "drop such rows or fill them in first")
+        hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
+        if low < -FAR_OUTSIDE or high > 1 + FAR_OUTSIDE:
+            hint = "if these are logits, pass {from_logits}; divide percentages by 100"
+        outside = (p < 0) | (p > 1)
+        refuse_rows(outside, p, "p", "is outside [0, 1]", hint, {"from_logits": True})
+    if p.ndim == 2:
+        rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
+        tolerance = SUM_TOLERANCE + p.shape[1] * rounding
+        sums = p.sum(axis=1)
+        problem = f"must sum to 1 in each row (within {tolerance:.3g}), but sums to"
+        hint = "give one column for every class, or divide each row by its sum"
+        refuse_rows(np.abs(sums - 1.0) > tolerance, sums, "p", problem, hint)
+
+
+def in_class_order(p: Floats, classes: Sequence[Hashable], pos_label: Hashable) -> Floats:
+    """Return p in the order of the classes: a vector of P(y = first class) as both columns.
+
+    A vector is P(y = pos_label). That of the second class stays a vector, and nothing behind this
+    function has to know which class a vector is about.
+
+    >>> in_class_order(np.array([0.2, 0.9]), ("bad", "good"), "bad")
+    array([[0.2, 0.8],
+           [0.9, 0.1]])
+    """
+    if position_of(classes, pos_label) == 1 or p.ndim == 2:
+        return p
+    return np.column_stack([p, 1.0 - p])
+
+
+def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
+    """Refuse columns of p that are named after the labels, but in another order."""
+    texts = [str(label) for label in classes]
+    if list(names) == texts or sorted(names) != sorted(texts):
+        return
+    order = [classes[texts.index(name)] for name in names]
+    raise InputError(
+        f"p has columns named {list(names)!r}, but the classes are in the order {list(classes)!r}",
+        "column names are ignored; state the order with {classes}",
+        "p",
+        {"classes": order},
+    )
+
+
+# ------------------------------------------------------------------ weights
+
+
+def _checked_weights(given: AnyArray, part: Part | None) -> Floats:
+    """Check the values of weights and scale them if they are extremely large or small."""
+    weight: Floats = given.astype(np.float64, copy=False)
+    if weight.ndim != 1:
+        problem = f"sample_weight has shape {weight.shape}"
+        raise InputError(problem, "give one weight per row", "sample_weight")
+    bad = ~(np.isfinite(weight) & (weight >= 0))
+    problem = "is negative" if (weight[bad][:1] < 0).any() else "is not a finite number"
+    refuse_rows(bad, weight, "sample_weight", problem, "weights are finite and not negative")
+    largest = float(weight.max(initial=0.0))
+    faint = (weight > 0) & (weight < largest * LEAST_RATIO)
+    problem = f"is less than {LEAST_RATIO:g} times the largest, {largest:g}"
+    hint = "such a row could never matter: give it the weight 0, or correct the weights"
+    refuse_rows(faint, weight, "sample_weight", problem, hint)
+    if part is None and not largest:
+        raise no_weight()
+    exponent = weight_exponent(largest) if part is None else part.exponent
+    # Scaling by a power of two keeps ratios exact.
+    return np.ldexp(weight, -exponent) if exponent else weight
+
+
+def no_weight() -> InputError:
+    """Return the error for weights that are all 0."""
+    hint = "at least one weight must be positive"
+    return InputError("sample_weight is 0 at every row", hint, "sample_weight")
+
+
+def weight_exponent(largest: float) -> int:
+    """Return the power of two to divide weights by, so that fourth powers do not overflow."""
+    exponent = int(np.frexp(largest)[1])
+    return exponent if abs(exponent) >= MOST_EXPONENT else 0

@@ -9,13 +9,13 @@ import warnings
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Literal, cast
+from typing import Any, Literal, Self, cast
 
 import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.exceptions import InputError, VarcalWarning, row_text
+from varcal.exceptions import InputError, VarcalWarning, argument_name, row_text
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
@@ -72,7 +72,7 @@ class Variable:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: AnyArray) -> Variable:
+    def take(self, rows: AnyArray) -> Self:
         """Return the variable on the given rows (positions or a mask)."""
         text = None if self.text is None else self.text.take(rows)
         return replace(self, values=self.values[rows], text=text)
@@ -105,7 +105,7 @@ class Variable:
         ('levels', array([ 1,  0, -1,  1]), ('a', 'b'))
         """
         kind = "variable" if argument in ("v", "X") else argument
-        called = argument if argument == name else f"{kind} {name!r}"
+        called = argument_name(argument) if argument == name else f"{kind} {name!r}"
         series = as_series(column)
         if series is not None:
             return _from_series(series, name, called)
@@ -190,23 +190,22 @@ def refuse_rows(
     argument, problem, hint, settings
         As in `InputError.at_row`.
     """
-    rows = bad if bad.ndim == 1 else bad.any(axis=1)
-    if not rows.any():
+    if not bad.any():
         return
-    row = int(rows.argmax())
-    column = None if bad.ndim == 1 else int(bad[row].argmax())
-    value = None if values is None else values[row] if column is None else values[row, column]
+    row, *place = map(int, np.unravel_index(bad.argmax(), bad.shape))
+    value = None if values is None else values[(row, *place)]
     value = value.item() if isinstance(value, np.generic) else value
-    count = int(rows.sum())
+    n, column = int(bad.any(axis=tuple(range(1, bad.ndim))).sum()), next(iter(place), None)
     raise InputError.at_row(
-        argument, problem, value, row, count, hint, column=column, settings=settings
+        argument, problem, value, row, n, hint, column=column, settings=settings
     )
 
 
 def _refused(called: str, problem: str, hint: str) -> InputError:
     """Return the error about a column that cannot be read, such as "variable 'age'"."""
     argument = called.split(" ")[0]
-    return InputError(f"{called} {problem}", hint, "v" if argument == "variable" else argument)
+    argument = argument_name("v") if argument == "variable" else argument
+    return InputError(f"{called} {problem}", hint, argument)
 
 
 def is_plain(value: object) -> bool:
@@ -486,9 +485,9 @@ def _from_objects(values: AnyArray, name: str, called: str) -> Variable:
     if only(dt.timedelta, np.timedelta64):
         gaps = [np.timedelta64("NaT") if is_missing(value) else value for value in values]
         return _from_array(np.array(gaps, dtype="timedelta64[us]"), name, called)
-    shown = ", ".join(sorted(t.__name__ for t in types))
+    held = ", ".join(sorted(t.__name__ for t in types))
     hint = "convert it to one type: numbers, booleans, strings, categories or dates"
-    raise _refused(called, f"is an object array that holds {shown}", hint)
+    raise _refused(called, f"is an object array that holds {held}", hint)
 
 
 def _zone(value: Any) -> str:

@@ -10,13 +10,12 @@ from typing import Any
 import numpy as np
 
 from varcal._arrays import Floats
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._input.frames import frame_of
 from varcal._options import checked
 from varcal._sums.bins import JointBins, NumericBins
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
-from varcal._sums.evidence import Evidence
-from varcal._sums.gather import gather
+from varcal._sums.evidence import Evidence, gather
 from varcal._sums.plan import Question
 from varcal._sums.stats import BinnedStats
 from varcal._text import html_table, text_table

@@ -15,7 +15,7 @@ from varcal._input.predictions import Predictions
 from varcal._options import checked
 from varcal._sums.bins import joint_index
 from varcal._sums.choose_bins import choose_bins
-from varcal._text import decimals, level_text, short, text_table
+from varcal._text import count, decimals, level_text, short, text_table
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
@@ -149,6 +149,7 @@ def measures(
     classes: Sequence[Hashable] | None = None,
     n_bins: int = N_GROUPS,
     level: float = 0.95,
+    sample_weight: object = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
 ) -> Measures:
@@ -185,6 +186,9 @@ def measures(
         Ranges of a number.
     level : float
         Level of the intervals.
+    sample_weight : array-like or column name, optional
+        The number of rows that each row stands for. Divide sampling weights by their mean;
+        weights that are all below 1 are scaled to their effective number of rows.
 
     Returns
     -------
@@ -213,9 +217,16 @@ def measures(
         data=data,
         classes=classes,
         pos_label=pos_label,
+        sample_weight=sample_weight,
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
+    weight = np.ones(len(rows))
+    if rows.weight is not None:
+        from varcal.calibrators.rows import row_counts  # noqa: PLC0415
+
+        rows = rows.take(rows.weight > 0)
+        weight = row_counts(np.asarray(rows.weight))
     if len(rows.classes) != 2:
         raise InputError(
             f"y has {len(rows.classes)} classes; these measures are of two",
@@ -227,34 +238,35 @@ def measures(
     is_second = label == rows.classes[1]
     event = (rows.y == 1) == is_second
     score = second if is_second else 1 - second
-    found = _all_of("", "", event, score, level)
+    found = _all_of("", "", event, score, weight, level)
     for variable in rows.variables:
         bins = choose_bins([variable], n_bins=n_bins)
         index = joint_index(bins, [variable])
         for number, name in enumerate(bins.labels()):
             if (here := index == number).any():
-                found += _all_of(variable.name, name, event[here], score[here], level)
-    return Measures(tuple(found), label, level, _notes(score), rows.backend)
+                part = event[here], score[here], weight[here]
+                found += _all_of(variable.name, name, *part, level)
+    weighted = rows.weight is not None
+    return Measures(tuple(found), label, level, _notes(score, weighted=weighted), rows.backend)
 
 
-def _notes(score: Floats) -> tuple[str, ...]:
+def _notes(score: Floats, *, weighted: bool) -> tuple[str, ...]:
     ends = int(((score == 0) | (score == 1)).sum())
-    if not ends:
-        return ()
-    count = f"{ends:,} row{'s' * (ends > 1)}"
-    return (
-        f"Intercept and slope leave out {count} whose probability is 0 or 1 (infinite logits).",
-    )
+    rows = f"{count(ends, 'row')} whose probability is 0 or 1 (infinite logits)"
+    notes = [f"Intercept and slope leave out {rows}."] if ends else []
+    return (*notes, *["Rows are weighted; counts of rows and events are not."] * weighted)
 
 
-def _all_of(variable: str, group: str, event: Bools, p: Floats, level: float) -> list[Measure]:
+def _all_of(
+    variable: str, group: str, event: Bools, p: Floats, weight: Floats, level: float
+) -> list[Measure]:
     """Return the measures of some rows."""
-    n, events = len(p), int(event.sum())
+    n, events, rows = len(p), int(event.sum()), (event, p, weight, level)
     ends = {
-        "intercept": _regression(event, p, level, slope=False),
-        "slope": _regression(event, p, level, slope=True),
-        "observed/expected": _observed_over_expected(event, p, level),
-        **_errors(event, p, level),
+        "intercept": _regression(*rows, slope=False),
+        "slope": _regression(*rows, slope=True),
+        "observed/expected": _observed_over_expected(*rows),
+        **_errors(*rows),
     }
     return [Measure(variable, group, name, *ends[name], n, events) for name in NAMES]
 
@@ -263,13 +275,13 @@ Ends = tuple[float, float, float]
 _UNKNOWN = (math.nan, math.nan, math.nan)
 
 
-def _regression(event: Bools, p: Floats, level: float, *, slope: bool) -> Ends:
+def _regression(event: Bools, p: Floats, weight: Floats, level: float, *, slope: bool) -> Ends:
     """Return the last coefficient of a logistic regression on the logit, or with it as offset."""
     from scipy.special import expit, logit  # noqa: PLC0415
     from scipy.stats import norm  # noqa: PLC0415
 
     inside = (p > 0) & (p < 1)
-    y, z = event[inside].astype(np.float64), logit(p[inside])
+    y, z, w = event[inside].astype(np.float64), logit(p[inside]), weight[inside]
     design = np.column_stack([np.ones(len(z)), z])[:, : 2 if slope else 1]
     offset = 0.0 if slope else z
     if not len(y) or y.min() == y.max() or (slope and _separated(y, z)):
@@ -278,11 +290,11 @@ def _regression(event: Bools, p: Floats, level: float, *, slope: bool) -> Ends:
     loss = np.inf
     for _ in range(100):
         rate = expit(offset + design @ beta)
-        information = (design * (rate * (1 - rate))[:, None]).T @ design
-        step = np.linalg.lstsq(information, design.T @ (y - rate), rcond=None)[0]
+        information = (design * (w * rate * (1 - rate))[:, None]).T @ design
+        step = np.linalg.lstsq(information, design.T @ (w * (y - rate)), rcond=None)[0]
         while True:  # halve steps that overshoot
             eta = offset + design @ (beta + step)
-            new = float((np.logaddexp(0, eta) - y * eta).sum())
+            new = float((w * (np.logaddexp(0, eta) - y * eta)).sum())
             if new <= loss + 1e-12 * abs(new) or abs(step).max() < 1e-12:
                 break
             step = step / 2
@@ -290,7 +302,7 @@ def _regression(event: Bools, p: Floats, level: float, *, slope: bool) -> Ends:
         if abs(step).max() < 1e-10:
             break
     rate = expit(offset + design @ beta)
-    information = (design * (rate * (1 - rate))[:, None]).T @ design
+    information = (design * (w * rate * (1 - rate))[:, None]).T @ design
     error = math.sqrt(np.linalg.pinv(information)[-1, -1])
     reach = norm.ppf((1 + level) / 2) * error
     return float(beta[-1]), float(beta[-1] - reach), float(beta[-1] + reach)
@@ -302,10 +314,10 @@ def _separated(y: Floats, z: Floats) -> bool:
     return bool(z.min() == z.max() or ones.min() >= zeros.max() or zeros.min() >= ones.max())
 
 
-def _observed_over_expected(event: Bools, p: Floats, level: float) -> Ends:
+def _observed_over_expected(event: Bools, p: Floats, weight: Floats, level: float) -> Ends:
     from scipy.stats import beta  # noqa: PLC0415
 
-    n, k, expected = len(p), int(event.sum()), float(p.sum())
+    n, k, expected = float(weight.sum()), float(weight @ event), float(weight @ p)
     if expected <= 0:
         return _UNKNOWN
     tail = (1 - level) / 2
@@ -314,20 +326,20 @@ def _observed_over_expected(event: Bools, p: Floats, level: float) -> Ends:
     return k / expected, float(low * n / expected), float(high * n / expected)
 
 
-def _errors(event: Bools, p: Floats, level: float) -> dict[str, Ends]:
+def _errors(event: Bools, p: Floats, weight: Floats, level: float) -> dict[str, Ends]:
     """Return ICI, E50, E90 and Emax."""
-    events = int(event.sum())
-    if min(events, len(p) - events) < LEAST_EVENTS or p.min() == p.max():
+    events = float(weight @ event)
+    if min(events, float(weight.sum()) - events) < LEAST_EVENTS or p.min() == p.max():
         return dict.fromkeys(NAMES[3:], _UNKNOWN)
     y = event.astype(np.float64)
-    smooth, close = Lowess.of(p, y), Lowess.of(p, y, CLOSE_SPAN)
+    smooth, close = Lowess.of(p, y, weight), Lowess.of(p, y, weight, CLOSE_SPAN)
     exact = abs(p - np.interp(p, smooth.x, smooth.fitted))
     gap, noise = close.x - close.fitted, close.noise(_DRAWS)
     shape = close.x - np.interp(close.x, smooth.x, smooth.fitted)
     # Rows between two points of the curve count for both, by their distance.
-    share = close.interpolation(p)
+    share = close.interpolation(p, weight)
     return {
-        name: (float(of_rows(exact)), *_interval(gap, shape, noise, of_points, share, level))
+        name: (of_rows(exact, weight), *_interval(gap, shape, noise, of_points, share, level))
         for name, of_rows, of_points in _SUMMARIES
     }
 
@@ -357,11 +369,25 @@ def _largest(off: Floats, share: Floats) -> Floats:
     return off.max(axis=-1)
 
 
+def _of_rows(q: float) -> Any:
+    """Return the quantile of rows that count as often as their weights say, as numpy's."""
+
+    def quantile(off: Floats, weight: Floats) -> float:
+        order = np.argsort(off)
+        below = np.cumsum(weight[order])
+        place = q * (below[-1] - 1)
+        ends = np.searchsorted(below, [math.floor(place), math.ceil(place)], side="right")
+        low, high = off[order][np.minimum(ends, len(off) - 1)]
+        return float(low + (place - math.floor(place)) * (high - low))
+
+    return quantile
+
+
 _SUMMARIES: tuple[tuple[str, Any, Any], ...] = (
-    ("ICI", np.mean, _mean),
-    ("E50", np.median, _quantile(0.5)),
-    ("E90", lambda off: np.quantile(off, 0.9), _quantile(0.9)),
-    ("Emax", np.max, _largest),
+    ("ICI", lambda off, weight: float(np.average(off, weights=weight)), _mean),
+    ("E50", _of_rows(0.5), _quantile(0.5)),
+    ("E90", _of_rows(0.9), _quantile(0.9)),
+    ("Emax", lambda off, weight: float(off.max()), _largest),
 )
 
 
@@ -404,14 +430,14 @@ class Lowess:
     weights : ndarray, shape (points, cells)
         How much each cell of neighbouring rows counts at each point.
     counts : ndarray
-        Rows of the cells.
+        Weights of the cells.
     rate : ndarray
         The fit at the cells.
 
     Examples
     --------
     >>> x = np.linspace(0, 1, 50)
-    >>> fit = Lowess.of(x, 3 * x)
+    >>> fit = Lowess.of(x, 3 * x, np.ones(50))
     >>> bool(np.allclose(fit.fitted, 3 * fit.x))
     True
     """
@@ -423,17 +449,18 @@ class Lowess:
     rate: Floats
 
     @classmethod
-    def of(cls, x: Floats, y: Floats, span: float = SPAN) -> Lowess:
-        """Fit the curve to outcomes y, each point to a share of the rows."""
+    def of(cls, x: Floats, y: Floats, row_weight: Floats, span: float = SPAN) -> Lowess:
+        """Fit the curve to outcomes y, each point to a share of the weighted rows."""
         order = np.argsort(x, kind="stable")
-        xs, ys = x[order], y[order]
-        near = min(max(int(span * len(xs) + 1e-7), 2), len(xs))
+        xs, ys, ws = x[order], y[order], row_weight[order]
+        total = float(ws.sum())
+        near = min(max(int(span * total + 1e-7), 2), total)
         starts = np.unique(np.linspace(0, len(xs), _CELLS + 1)[:-1].astype(np.intp))
-        counts = np.diff([*starts, len(xs)]).astype(np.float64)
+        counts = np.add.reduceat(ws, starts)
         at, fitted, weights = [], [], []
         point = 0
         while True:
-            weight = _line_weights(xs, float(xs[point]), near)
+            weight = _line_weights(xs, ws, float(xs[point]), near)
             at.append(float(xs[point]))
             fitted.append(float(weight @ ys))
             weights.append(np.add.reduceat(weight, starts))
@@ -443,7 +470,7 @@ class Lowess:
             # The last value within reach, or the next one.
             reach = xs[point] + STEP * (xs[-1] - xs[0])
             point = max(last + 1, int(np.searchsorted(xs, reach, side="right")) - 1)
-        centres = np.add.reduceat(xs, starts) / counts
+        centres = np.add.reduceat(ws * xs, starts) / counts
         rate = np.clip(np.interp(centres, at, fitted), 0, 1)
         return cls(np.array(at), np.array(fitted), np.array(weights), counts, rate)
 
@@ -453,28 +480,27 @@ class Lowess:
         normal = np.random.default_rng(0).standard_normal((draws, len(scale)))
         return (normal * scale) @ self.weights.T
 
-    def interpolation(self, x: Floats) -> Floats:
+    def interpolation(self, x: Floats, weight: Floats) -> Floats:
         """Return the share of each point in the mean of an interpolated function over x."""
         right = np.clip(np.searchsorted(self.x, x), 1, max(len(self.x) - 1, 1))
         width = self.x[right] - self.x[right - 1]
         part = (x - self.x[right - 1]) / width
         size = len(self.x)
-        total = np.bincount(right, part, size) + np.bincount(right - 1, 1 - part, size)
-        return total / len(x)
+        sums = np.bincount(right - 1, weight * (1 - part), size)
+        return (np.bincount(right, weight * part, size) + sums) / weight.sum()
 
 
 #: Cells of rows for the noise of a curve.
 _CELLS = 500
 
 
-def _line_weights(xs: Floats, at: float, near: int) -> Floats:
+def _line_weights(xs: Floats, ws: Floats, at: float, near: float) -> Floats:
     """Return the weight of each of the sorted points in a line fitted around `at`."""
-    left = _first_of_nearest(xs, at, near)
-    width = max(at - xs[left], xs[left + near - 1] - at)
     away = abs(xs - at)
+    width = _reach(xs, ws, away, at, near)
     far = away > 0.999 * width
     away = np.where(away <= 0.001 * width, 0.0, np.minimum(away / max(width, 1e-300), 1.0))
-    weight = np.where(far, 0.0, (1 - away**3) ** 3)
+    weight = ws * np.where(far, 0.0, (1 - away**3) ** 3)
     weight /= weight.sum()
     centre = weight @ xs
     spread = weight @ (xs - centre) ** 2
@@ -483,13 +509,17 @@ def _line_weights(xs: Floats, at: float, near: int) -> Floats:
     return weight
 
 
-def _first_of_nearest(xs: Floats, at: float, near: int) -> int:
-    """Return where the `near` nearest of sorted points begin."""
-    low, high = 0, len(xs) - near
-    while low < high:
+def _reach(xs: Floats, ws: Floats, away: Floats, at: float, near: float) -> float:
+    """Return how far the nearest points reach whose weights sum to `near`."""
+    if ws.max() > 1 or ws.min() < 1:
+        order = np.argsort(away)
+        held = int(np.searchsorted(np.cumsum(ws[order]), near))
+        return float(away[order[min(held, len(order) - 1)]])
+    low, high, many = 0, len(xs) - int(near), int(near)
+    while low < high:  # where the nearest of sorted points begin
         middle = (low + high) // 2
-        if at - xs[middle] > xs[middle + near] - at:
+        if at - xs[middle] > xs[middle + many] - at:
             low = middle + 1
         else:
             high = middle
-    return low
+    return float(max(at - xs[low], xs[low + many - 1] - at))

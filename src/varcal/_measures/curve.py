@@ -18,11 +18,10 @@ from varcal._measures.curve_result import SERIES, Curve, histogram_of, regions_o
 from varcal._measures.estimate import Estimate, measure_and_test
 from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
 from varcal._sums.choose_bins import ATOMS, N_BINS, BinOptions
-from varcal._sums.curve_cells import Cells
-from varcal._sums.gather import gather
+from varcal._sums.evidence import gather
 from varcal._sums.plan import Question
-from varcal._sums.profile import Profile
-from varcal._sums.survey import SCORE
+from varcal._sums.profile import Cells, Profile
+from varcal._sums.stream import SCORE
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError, shown
 

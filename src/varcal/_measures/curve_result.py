@@ -11,13 +11,12 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._edge_texts import range_text, show_duration, show_instant
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.bands import Bands
 from varcal._input.frames import frame_of
 from varcal._input.variables import FARTHEST, LARGEST_EXACT, Kind
 from varcal._sums.bins import NumericBins
-from varcal._sums.curve_cells import Cells
-from varcal._sums.profile import Profile
+from varcal._sums.profile import Cells, Profile
 from varcal._text import (
     claim_of,
     count,
@@ -62,6 +61,8 @@ SERIES = (
     "band_high",
     "density",
 )
+#: What a saved curve holds as it is.
+FACTS = ("variable", "kind", "event", "level", "n_rows", "n_missing", "engine", "edges", "zone")
 #: The numbers of a curve, which may be NaN.
 NUMBERS = (
     "worst",
@@ -167,12 +168,14 @@ def _range_label(low: float, high: float, kind: str, labels: tuple[str, ...], zo
     return texts[0] if texts[0] == texts[1] else " to ".join(texts)
 
 
-def value_label(value: float, kind: str, labels: tuple[str, ...], zone: str = "") -> str:
-    """Return a value of a variable as text."""
+def value_label(
+    value: float, kind: str, labels: tuple[str, ...], zone: str = "", apart: float = 0.0
+) -> str:
+    """Return a value of a variable as text; `apart` is the distance of neighbouring instants."""
     if kind == "levels":
         return labels[int(value)]
     if kind == "datetime":
-        return show_instant(value, zone)
+        return show_instant(value, zone, apart)
     if kind == "duration":
         return show_duration(float(f"{value:.4g}"))
     return short_number(value)
@@ -397,17 +400,21 @@ class Curve:
     zone: str = ""
     breaks: tuple[float, ...] = ()
 
+    def _label(self, value: float) -> str:
+        apart = float(self.x[-1] - self.x[0]) / len(self.x) if len(self.x) else 0.0
+        return value_label(value, self.kind, self.labels, self.zone, apart)
+
     @property
     def worst_label(self) -> str:
         """v* as text."""
-        return value_label(self.worst, self.kind, self.labels, self.zone)
+        return self._label(self.worst)
 
     @property
     def search_note(self) -> str:
         """Which rows v* was not searched for in, as a sentence; "" if it was in all of them."""
         if not self.unsearched > 0:
             return ""
-        low, high = (value_label(end, self.kind, self.labels, self.zone) for end in self.searched)
+        low, high = map(self._label, self.searched)
         return (
             f"v* was searched for from {low} to {high}; "
             f"{percent(self.unsearched)} of the rows lie outside."
@@ -416,8 +423,8 @@ class Curve:
     @property
     def break_note(self) -> str:
         """Where the gap jumps, as a sentence; "" if no jump is certain."""
-        at = [value_label(value, self.kind, self.labels, self.zone) for value in self.breaks]
-        return "The gap jumps at " + " and ".join(at) + "." if at else ""
+        at = map(self._label, self.breaks)
+        return "The gap jumps at " + " and ".join(at) + "." if self.breaks else ""
 
     @property
     def direction(self) -> str:
@@ -427,38 +434,18 @@ class Curve:
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        plain = {name: _plain(getattr(self, name)) for name in ("x", *SERIES)}
         return {
-            "variable": self.variable,
-            "kind": self.kind,
-            "event": self.event,
+            **{name: getattr(self, name) for name in FACTS},
+            **{name: _plain(getattr(self, name)) for name in ("x", *SERIES, *NUMBERS)},
             "labels": list(self.labels),
-            **plain,
-            "worst": _plain(self.worst),
             "worst_label": self.worst_label,
-            "vce": _plain(self.vce),
-            "vce_low": _plain(self.vce_low),
-            "vce_high": _plain(self.vce_high),
             "worst_set": self.worst_set.tolist(),
             "searched": [_plain(end) for end in self.searched],
-            "unsearched": _plain(self.unsearched),
             "direction": self.direction,
-            "vece": _plain(self.vece),
-            "vece_low": _plain(self.vece_low),
-            "vece_high": _plain(self.vece_high),
-            "overall": _plain(self.overall),
             "regions": [vars(region) for region in self.regions],
             "excess": [vars(region) for region in self.excess],
             "counts": self.counts.tolist(),
             "histogram": self.histogram.to_dict(),
-            "span": _plain(self.span),
-            "level": self.level,
-            "n_rows": self.n_rows,
-            "n_missing": self.n_missing,
-            "missing_gap": _plain(self.missing_gap),
-            "engine": self.engine,
-            "zone": self.zone,
-            "edges": self.edges,
             "breaks": list(self.breaks),
         }
 
@@ -504,25 +491,18 @@ class Curve:
         numbers: dict[str, Any] = {
             name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
         }
+        facts: dict[str, Any] = {name: data[name] for name in FACTS}
         return cls(
-            variable=data["variable"],
-            kind=data["kind"],
-            event=data["event"],
-            labels=tuple(data["labels"]),
+            **facts,
             **arrays,
             **numbers,
+            labels=tuple(data["labels"]),
             worst_set=_flags(data["worst_set"]),
             searched=_ends(data["searched"]),
             regions=tuple(Region(**region) for region in data["regions"]),
             excess=tuple(Region(**region) for region in data["excess"]),
             counts=np.array(data["counts"], dtype=np.int64).reshape(-1),
             histogram=Histogram.from_dict(data["histogram"]),
-            level=data["level"],
-            n_rows=data["n_rows"],
-            n_missing=data["n_missing"],
-            engine=data["engine"],
-            edges=data["edges"],
-            zone=data["zone"],
             breaks=tuple(float(value) for value in data["breaks"]),
         )
 

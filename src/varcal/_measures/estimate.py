@@ -23,12 +23,11 @@ from varcal._inference.gap_law import GapLaw, checked_groups, finer_law, gap_law
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._options import checked
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
-from varcal._sums.evidence import Evidence
-from varcal._sums.gather import gather
+from varcal._sums.evidence import Evidence, gather
 from varcal._sums.plan import Question
 from varcal._sums.profile import Profile
 from varcal._sums.stats import BinnedStats
-from varcal._sums.survey import SCORE
+from varcal._sums.stream import SCORE
 from varcal._text import html_table, level_text, p_text, short
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError

@@ -13,8 +13,7 @@ import numpy as np
 from varcal._input.frames import Table, is_frame
 from varcal._options import checked, one_of
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
-from varcal._sums.evidence import Evidence
-from varcal._sums.gather import gather
+from varcal._sums.evidence import Evidence, gather
 from varcal._sums.plan import Question
 from varcal._sums.stats import BinnedStats
 from varcal.exceptions import InputError, nearest

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Floats
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.gap_law import gap_ends, gap_law
 from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of
@@ -19,7 +19,7 @@ from varcal._measures.estimate import Estimate, estimate_of
 from varcal._measures.isotonic import IsotonicFit, isotonic_fit
 from varcal._options import checked, one_of
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
-from varcal._sums.gather import gather
+from varcal._sums.evidence import gather
 from varcal._sums.plan import Question
 from varcal._sums.stats import BinnedStats
 from varcal._text import wrapped

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
@@ -12,10 +13,8 @@ from varcal._edge_texts import edge_texts, zone_text
 from varcal._input.events import CORRECT, claim_names, collected_keys
 from varcal._input.labels import position_of
 from varcal._sums.bins import Bins, NumericBins, coarse_index
-from varcal._sums.collected import Collected
-from varcal._sums.kernel import STAKES
-from varcal._sums.plan import BinPlan, Wanted
-from varcal._sums.stats import FIELDS
+from varcal._sums.plan import BinPlan, Collected, Wanted
+from varcal._sums.stats import FIELDS, STAKES
 from varcal._text import number_text
 from varcal.exceptions import InputError
 
@@ -162,7 +161,7 @@ class Cells:
                 "collect it with the bins that the monitor was made with",
                 argument="batch",
             )
-        pairs = zip(collected.plan.wanted, collected.sums.tables, strict=True)
+        pairs = zip(collected.plan.wanted, collected.tables, strict=True)
         tables = {one.slot: np.asarray(table) for one, table in pairs}
         by_bin = []
         for one, starts in zip(self._used, self._starts, strict=True):
@@ -267,7 +266,7 @@ def _sources(plan: BinPlan, tables: _Tables, key: int, name: str) -> list[_Sourc
 
 
 def _texts(bins: Bins) -> list[tuple[str, str]]:
-    """Return each bin as text, and with the name of the variable, in the words of an audit."""
+    """Return each bin as text, and with the name of the variable; no two texts overlap."""
     name = bins.name
     if not isinstance(bins, NumericBins):
         return [(text, f"{name}: {text}") for text in bins.labels()]
@@ -275,15 +274,22 @@ def _texts(bins: Bins) -> list[tuple[str, str]]:
     shown = [number_text(edge) for edge in edges]
     if bins.datetime or bins.duration or len(set(shown)) < len(set(edges)):
         shown = edge_texts(edges, datetime=bins.datetime, duration=bins.duration, zone=bins.zone)
+    # A bin includes its lower edge only if its cut lies just below that value.
+    starts = [True, *(float(np.nextafter(cut, np.inf)) in bins.starts for cut in bins.cuts), False]
+    below, above, over = "below", "above", "{} and over"
+    if bins.datetime:
+        below, above, over = "before", "after", "from {}"
     last = len(edges) - 2
     texts = []
-    for k in range(len(edges) - 1):
-        low, high = shown[k], shown[k + 1]
-        text = low if edges[k] == edges[k + 1] else f"{low} to {high}"
-        if k == 0 < last:
-            text = f"up to {high}"
+    for k, (low, high) in enumerate(pairwise(shown)):
+        low = low if starts[k] else f"{above} {low}"
+        text = f"{low} to {below} {high}" if starts[k + 1] else f"{low} to {high}"
+        if edges[k] == edges[k + 1]:
+            text = shown[k]
+        elif k == 0 < last:
+            text = f"{below} {high}" if starts[1] else f"up to {high}"
         elif k == last > 0:
-            text = f"from {low}" if bins.datetime else f"{low} and over"
+            text = over.format(low) if starts[k] else low
         texts.append(text + zone_text(bins.zone))
     texts += ["missing"] * bins.missing
     return [(text, f"{name} {text}") for text in texts]

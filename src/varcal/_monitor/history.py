@@ -13,6 +13,7 @@ import numpy as np
 from varcal._arrays import Bools, Floats, ratio_or_nan
 from varcal._monitor.detectors import MOST_PREDICTED, gap_interval
 from varcal._options import check_text
+from varcal._text import number_text
 from varcal.exceptions import InputError, shown
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ MOST_BLOCKS = 128
 MOST_COLUMNS = 40
 #: The largest number of variables that are shown, those with the most evidence.
 MOST_VARIABLES = 6
+#: The end of the axis of evidence at most, as a multiple of that of an alarm.
+MOST_ALARMS = 100
 #: Gaps of at least this size have the full colour.
 FULL_COLOUR = 0.10
 
@@ -230,7 +233,14 @@ class MonitorView:
         """The ends of the axis of evidence: what matters is when that of an alarm is crossed."""
         alarm_at = self.status.alarm_at
         most = max(float(self.evidence.max(initial=1.0)), 3 * alarm_at)
-        return 0.05, min(most, 100 * alarm_at)
+        return 0.05, min(most, MOST_ALARMS * alarm_at)
+
+    @property
+    def evidence_note(self) -> str:
+        """What to add to the name of the axis if evidence reaches beyond its end."""
+        end = self.evidence_ends[1]
+        beyond = bool((self.evidence > end).any())
+        return f", cut off at {number_text(end)}" if beyond else ""
 
     @property
     def evidence_powers(self) -> Floats:

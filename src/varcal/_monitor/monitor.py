@@ -5,20 +5,20 @@ from __future__ import annotations
 import math
 import secrets
 import warnings
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import Floats, ratio_or_nan
+from varcal._files.schema import plain
 from varcal._input.frames import frame_of
 from varcal._monitor.detectors import Cells, Detector, Running, gap_interval, log_evidence
 from varcal._monitor.history import Block, checked_id, view_of, with_block
 from varcal._options import check_share, checked, number, of_type
 from varcal._sums.collect import collect
-from varcal._sums.collected import Collected
-from varcal._sums.plan import BinPlan
+from varcal._sums.plan import BinPlan, Collected
 from varcal._text import count, cut, decimals, interval, off_by, short, wrapped
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -163,10 +163,8 @@ class Status:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        plain = asdict(self)
-        if self.where is not None:
-            plain["where"]["also"] = list(self.where.also)
-        return plain
+        found: dict[str, Any] = plain(self)
+        return found
 
     def __str__(self) -> str:
         if self.where is not None:

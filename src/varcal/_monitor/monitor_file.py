@@ -6,7 +6,6 @@ import os
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,13 +13,11 @@ from typing import Any
 import numpy as np
 
 from varcal._files.atomic import cannot_write, target_of
-from varcal._files.conform import conform
-from varcal._files.document import BrokenError, Kind, file_bytes, load_kind
-from varcal._files.fields import array_entry, array_of
+from varcal._files.saved import Kind, file_bytes, load_kind
+from varcal._files.schema import BrokenError, array_of, built, conform, plain
 from varcal._monitor.history import Block
 from varcal._monitor.monitor import Event, Monitor, Where
-from varcal._sums.collected import Collected
-from varcal._sums.collected_file import plan_from_dict, plan_to_dict
+from varcal._sums.collect import plan_from_dict, plan_to_dict
 from varcal.exceptions import InputError
 
 #: The arguments of `Monitor`, and the plain values and arrays that follow from batches.
@@ -108,9 +105,9 @@ def to_dict(monitor: Monitor) -> dict[str, Any]:
         "detector": _plain(monitor._detector),
         "running": _plain(monitor._running),
         "ids": {str(t): id for t, id in monitor._ids.items()},
-        "where": monitor._alarmed and asdict(monitor._alarmed),
-        "events": [asdict(event) for event in monitor.events],
-        "blocks": [_plain(block) for block in monitor._blocks],
+        "where": plain(monitor._alarmed),
+        "events": plain(monitor.events),
+        "blocks": plain(monitor._blocks),
     }
 
 
@@ -126,32 +123,27 @@ def from_dict(data: dict[str, Any]) -> Monitor:
     _fill(running, data["running"])
     monitor._saved_revision = monitor._revision
     monitor._ids = {int(t): id for t, id in data["ids"].items()}
-    if (where := data["where"]) is not None:
-        monitor._alarmed = Where(**where | {"also": tuple(where["also"])})
-        monitor._cells.number_of(where["claim"], where["variable"], where["text"])
-    monitor.events = [Event(**event) for event in data["events"]]
-    monitor._blocks = [
-        Block(**block | {"sums": _like(block["sums"], running.sums)}) for block in data["blocks"]
-    ]
-    read = (monitor._ids, monitor._alarmed, monitor.events, monitor._blocks)
+    monitor._alarmed = where = built(data["where"], Where | None)
+    monitor.events = built(data["events"], list[Event])
+    monitor._blocks = built(data["blocks"], list[Block])
+    for block in data["blocks"]:
+        _like(block["sums"], running.sums)  # raises if it has another shape
+    read = (monitor._ids, where, monitor.events, monitor._blocks)
     conform(read, tuple[dict[int, str], Where | None, list[Event], list[Block]], "the state")
+    if where is not None:
+        monitor._cells.number_of(where.claim, where.variable, where.text)
     if (detector.start < 0).any() or (detector.start > detector.t).any():
         raise BrokenError("evidence began at a batch that there was not")
     if (running.sums[:4] < 0).any():
         raise BrokenError("a sum of rows is negative")
-    slim = monitor._cells.slim
-    nothing = Collected(slim, slim.nothing())
+    nothing = monitor._cells.slim.empty()
     monitor._cells.moments(nothing, bets=monitor.method == "bets")  # raises if a table is missing
     return monitor
 
 
 def _plain(found: Any, *names: str) -> dict[str, Any]:
     """Return attributes, by default the fields of a dataclass, in the types of JSON."""
-    values = {name: getattr(found, name) for name in names or vars(found)}
-    return {
-        name.lstrip("_"): array_entry(value) if isinstance(value, np.ndarray) else value
-        for name, value in values.items()
-    }
+    return {name.lstrip("_"): plain(getattr(found, name)) for name in names or vars(found)}
 
 
 def _fill(found: Any, data: dict[str, Any], *names: str) -> None:

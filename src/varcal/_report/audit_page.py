@@ -13,7 +13,7 @@ from typing import Any
 from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, name_of, row_digits, side_of, uneven_words
+from varcal._audit.screen import Group, Screen, name_of, row_unit, side_of, split_code, uneven_words
 from varcal._report.intersections import combinations
 from varcal._report.page import (
     Scale,
@@ -22,6 +22,7 @@ from varcal._report.page import (
     json_text,
     now,
     points_axis,
+    prose,
     render,
     share_axis,
     write_report,
@@ -30,20 +31,15 @@ from varcal._text import (
     FINDINGS,
     LOOKS,
     MARKS,
-    Code,
     Named,
     Sentence,
+    Unit,
     count,
     cut,
-    difference,
     filled,
-    interval,
     level_text,
-    limit_text,
     listed,
     p_text,
-    points,
-    signed,
 )
 
 #: Cards of so many variables with evidence are open; the others can be opened.
@@ -52,37 +48,28 @@ MOST_OPEN = 3
 MANY = 10
 #: The height of a page in a notebook, in pixels: that of the first screen.
 HEIGHT = 900
-_BINNING = {
-    "atoms": "one for each frequent value, the others with equal numbers of rows",
-    "quantile": "with equal numbers of rows",
-    "uniform": "of equal width",
-}
 
 
-def report_audit(
-    audit: Audit, path: str | PathLike[str] | None, *, title: str = ""
-) -> InlineReport | None:
-    """Write the report of an audit, or return its page as an object that a notebook shows."""
-    if path is None:
-        return InlineReport(audit_html(audit, title), title or "Calibration audit")
-
+def write_audit(
+    audit: Audit, path: str | PathLike[str], *, title: str = "", commands: bool = False
+) -> None:
+    """Write the report of an audit; its advice names Python, or commands of a shell."""
     forms = {
-        ".html": lambda: audit_html(audit, title),
-        ".md": lambda: audit_markdown(audit, title),
+        ".html": lambda: audit_html(audit, title, commands=commands),
+        ".md": lambda: audit_markdown(audit, title, commands=commands),
         ".json": lambda: json_text(audit.to_dict(ladder=True)),
     }
     write_report(path, forms)
-    return None
 
 
-def audit_html(audit: Audit, title: str = "") -> str:
+def audit_html(audit: Audit, title: str = "", *, commands: bool = False) -> str:
     """Return the page as text."""
-    return render("audit.html.j2", **_context(audit, title))
+    return render("audit.html.j2", **_context(audit, title, commands=commands))
 
 
-def audit_markdown(audit: Audit, title: str = "") -> str:
+def audit_markdown(audit: Audit, title: str = "", *, commands: bool = False) -> str:
     """Return the first screen, the ranking, tables of variables with evidence, words and notes."""
-    return render("audit.md.j2", **_context(audit, title))
+    return render("audit.md.j2", **_context(audit, title, commands=commands))
 
 
 def notebook_html(audit: Audit) -> str:
@@ -108,8 +95,10 @@ class InlineReport:
         return f"Report {self.title!r} for notebooks; audit.report('report.html') writes a file"
 
 
-def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
-    screen = audit.screen()
+def _context(
+    audit: Audit, title: str, *, cards: bool = True, commands: bool = False
+) -> dict[str, Any]:
+    screen = audit.screen(commands=commands)
     shown = [row for row in audit.rows if _is_shown(row, audit)]
     quiet = [row for row in audit.rows if not _is_shown(row, audit)]
     name = audit.target.name if len(audit.targets) == 1 else audit.label
@@ -119,18 +108,16 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
     ]
     reach = max((max(abs(one.low), abs(one.high)) for one in steps), default=0.02)
     most = None if cards else 0
-    return {
+    shared = {"audit": audit, "unit": screen.unit, "level": level_text(audit.level)}
+    return shared | {
         "title": title or f"Calibration audit of {name}",
         "subtitle": f"{count(audit.n_rows, 'row')} · {count(len(audit), 'variable')} · {now()}",
-        "audit": audit,
         "screen": screen,
         "ladder": audit.ladder,
         "look": LOOKS,
         "mark_of": MARKS,
-        "digits": screen.digits,
         "groups": [_group(one, screen) for one in screen.groups],
-        "todos": [_todo(one.title, one.text) for one in screen.todos],
-        "level": level_text(audit.level),
+        "todos": [(title, *split_code(text)) for title, text in screen.todos],
         "limit": audit.limit,
         "axis": points_axis(max(worst, 1.2 * audit.limit)),
         "strip_axis": points_axis(max(reach, 1.2 * audit.limit)),
@@ -143,11 +130,10 @@ def _context(audit: Audit, title: str, *, cards: bool = True) -> dict[str, Any]:
         "scores": [_score(*each) for each in enumerate(list(audit.targets.values())[:most])],
         "found": None if audit.intersections is None else combinations(audit.intersections),
         "words": _words(audit),
-        "about": about(_notes(audit), _method(audit)),
-        "difference": difference,
+        "about": about(_notes(audit, screen), prose("method_audit.txt.j2", **shared)),
         "side_of": side_of,
         "uneven_words": uneven_words,
-        "row_digits": row_digits,
+        "row_unit": row_unit,
         "FINDINGS": FINDINGS,
     }
 
@@ -164,13 +150,6 @@ def _group(one: Group, screen: Screen) -> dict[str, Any]:
         after = {"predicted": one.predicted + shift, "gap": one.after, "words": one.words}
         row["after"] = after | {"low": one.low + shift, "high": one.high + shift}
     return row
-
-
-def _todo(title: str, text: Sentence) -> tuple[str, Sentence, str]:
-    """Put the line to run at the end of a step into a place of its own; a page shows commands."""
-    parts = [Code(one.command) if isinstance(one, Code) else one for one in text.parts]
-    line = parts.pop() if parts and isinstance(parts[-1], Code) else ""
-    return title, Sentence(tuple(parts)), str(line)
 
 
 def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
@@ -201,7 +180,7 @@ def _bins(
 def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, Any]:
     """Return what the card of a variable shows: charts of its bins, the table, sums."""
     target = audit.targets[row.target]
-    columns, digits = row.table.columns, screen.digits
+    columns, unit = row.table.columns, screen.unit
     after = [] if audit.ladder is None else audit.ladder.after.get(row.variable, [])
     parts: dict[str, list[dict[str, Any]]] = {}
     for side, one in zip(columns["side"], _bins(columns, columns["bin"], after), strict=True):
@@ -211,7 +190,7 @@ def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, A
     axis = _rates([one for bins in tables.values() for one in bins])
     titles = [_side_title(side) for side in tables]
     charts = [
-        bin_chart(bins, axis, key=f"v{rank}-{k}", title=str(titles[k]), digits=digits)
+        bin_chart(bins, axis, key=f"v{rank}-{k}", title=str(titles[k]), unit=unit)
         for k, bins in enumerate(tables.values())
     ]
     totals = [_total(bins) for bins in tables.values()]
@@ -227,8 +206,8 @@ def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, A
         "sides": titles,
         "bins": [(cells[0]["text"], cells) for cells in zip(*tables.values(), strict=True)],
         "totals": totals,
-        "sums": _sums(row, tables, digits),
-        "statistics": _statistics(row, digits),
+        "sums": _sums(row, tables, unit),
+        "statistics": _statistics(row, unit),
         "has_after": any(one["after"] == one["after"] for one in tables["all"]),
     }
 
@@ -258,37 +237,37 @@ def _total(bins: Sequence[dict[str, Any]]) -> dict[str, float]:
     }
 
 
-def _sums(row: AuditRow, tables: dict[str, list[dict[str, Any]]], digits: int) -> Sentence:
+def _sums(row: AuditRow, tables: dict[str, list[dict[str, Any]]], unit: Unit) -> Sentence:
     """Say how error and uneven error follow from the table."""
     sides = [side for side in tables if side != "all"] or ["all"]
     cells = sum(one["n"] > 0 for side in sides for one in tables[side])
     means = []
     for side in sides:
         total = _total(tables[side])
-        mean = signed(difference(total["predicted"], total["observed"], digits), digits)
+        mean = unit.signed(unit.difference(total["predicted"], total["observed"]))
         means.append(f"{mean} (predicted {cut(side, 40)})" if side != "all" else mean)
     what = "cells (bins within each predicted side)" if len(sides) > 1 else "bins"
     error, uneven = row.error, row.uneven
     return filled(
         f"Over the {cells} {what}: error = sum of share × |difference| = "
-        f"{points(error.value, digits)} points; uneven error = the same with {{}} taken off "
-        f"every cell = {points(uneven.value, digits)}. Chance alone makes such sums too large; "
-        f"corrected for that they are {points(error.debiased, digits)} and "
-        f"{points(uneven.debiased, digits)}, the figures used above.",
+        f"{unit.size(error.value)}; uneven error = the same with {{}} taken off "
+        f"every cell = {unit.error(uneven.value)}. Chance alone makes such sums too large; "
+        f"corrected for that they are {unit.error(error.debiased)} and "
+        f"{unit.error(uneven.debiased)}, the figures used above.",
         Named(" and ".join(means)),
     )
 
 
-def _statistics(row: AuditRow, digits: int) -> str:
+def _statistics(row: AuditRow, unit: Unit) -> str:
     uneven = row.uneven
     ranks = " to ".join(str(rank) for rank in sorted({row.rank_low, row.rank_high}))
     return (
         f"p {p_text(uneven.p_value)}: how likely this would be if the gap were the same everywhere "
         f"within each side; adjusted for all variables {p_text(row.p_holm)} (Holm), "
         f"{p_text(row.p_bh)} (Benjamini–Hochberg). "
-        f"Uneven error by itself {interval(uneven.low, uneven.high, digits)}, for all variables at "
-        f"once {interval(row.low, row.high, digits)}; a perfect "
-        f"model shows up to {points(uneven.noise_high, digits)} by chance. Possible ranks: {ranks}."
+        f"Uneven error by itself {unit.ends(uneven.low, uneven.high)}, for all variables at "
+        f"once {unit.ends(row.low, row.high)}; a perfect "
+        f"model shows up to {unit.error(uneven.noise_high)} by chance. Possible ranks: {ranks}."
     )
 
 
@@ -299,8 +278,7 @@ def _score(k: int, target: Target) -> dict[str, Any]:
     middle = [f"{low} to {high}%" for low, high in pairwise(edges)]
     texts = [f"up to {edges[0]}%", *middle, f"{edges[-1]}% and over"] if edges else ["all"]
     bins = [one for one in _bins(columns, texts) if one["n"]]
-    key, digits = f"score-{k}", target.digits
-    chart = bin_chart(bins, _rates(bins), key=key, title="By score", digits=digits)
+    chart = bin_chart(bins, _rates(bins), key=f"score-{k}", title="By score", unit=target.unit)
     return {"target": target, "name": name_of(target), "bins": bins, "chart": chart}
 
 
@@ -311,68 +289,26 @@ _SURE = (
     "How sure the model is of its own answer, the most probable class, and how often it is right. "
     "Of other targets: the mean probability of a class, and its share of the rows."
 )
-_UNEVEN = (
-    "Mean |says − happens| over the cells of a variable after the average gap of each predicted "
-    "side is taken off, corrected for chance. Cells are the bins of the variable within each "
-    "predicted side: those predicted so (with two classes a probability above one half), and the "
-    "others. It is about the bins shown: errors that cancel inside a bin do not show."
-)
-_SURELY = (
-    "The whole {} interval lies above the limit, or on both sides of it. Intervals of variables "
-    "and of groups hold for all of them at once. “No evidence” is not “no error”."
-)
-_REPAIR = (
-    "A second step after the model. Every repair is judged on rows that it was not fitted on. With "
-    "variables it is a second model, possibly with trees, to be validated as one."
-)
 
 
 def _words(audit: Audit) -> list[tuple[str, Sentence | str]]:
     """Explain the words of the page."""
     outcome = Named(cut(f"{audit.label} = {audit.target.label}"))
     says = "The mean of {} in a group, and the share of its rows with {}."
-    rates = "Differences are those of the rounded figures shown; rates and shares have a % sign."
-    score = "Mean |says − happens| over bins of the probability (ECE), corrected for chance."
-    top = audit.target.name == TOP_CLASS
-    return [
-        ("says, happens", _SURE if top else filled(says, name_of(audit.target), outcome)),
-        ("points", f"Percentage points. {rates}"),
-        ("on average", "Says minus happens over all rows."),
-        ("by score", score),
-        ("uneven error", _UNEVEN),
-        ("surely, may be", _SURELY.format(level_text(audit.level))),
-        ("repair", _REPAIR),
-    ]
+    first = filled(says, name_of(audit.target), outcome)
+    lines = prose("words_audit.txt.j2", level=level_text(audit.level))
+    rest = (line.split(": ", 1) for line in lines)
+    named = _SURE if audit.target.name == TOP_CLASS else first
+    return [("says, happens", named), *((name, text) for name, text in rest)]
 
 
-def _notes(audit: Audit) -> list[Sentence]:
+def _notes(audit: Audit, screen: Screen) -> list[Sentence]:
     rows = f"{count(audit.n_rows, 'row')} with a known outcome"
     notes = [Sentence.of(rows, "." if audit.n_dropped else "; none was left out.")]
     notes += [
         filled("Not audited: {} ({}).", Named(cut(name)), reason) for name, reason in audit.left_out
     ]
     if audit.left_out:
-        notes.append(filled("To audit such a column: {}.", Code("audit(…, include=[…])")))
+        code = screen.code("audit(…, include=[…])", "--include")
+        notes.append(filled("To audit such a column: {}.", code))
     return notes + [Sentence.of(Named(cut(note, 400))) for note in audit.notes]
-
-
-def _method(audit: Audit) -> list[str]:
-    level, limit = level_text(audit.level), limit_text(audit.limit)
-    many = count(len(audit.rows), "variable")
-    steps = [
-        f"Verdict: repair if the average, the error by score or any uneven error is surely above "
-        f"the limit; else watch with evidence of error; else fine if all upper limits are within "
-        f"it; else cannot tell. Limit {limit} points: {audit.target.limit_reason}.",
-        f"Bins: about {audit.n_bins} per numeric variable ({_BINNING[audit.binning]}) unless edges "
-        "were given; one per level, with rare levels pooled; one for missing values.",
-        f"Test: one p-value per variable, adjusted for {many} (Holm). {level} intervals of uneven "
-        "errors and of groups hold for all of them at once; those of single bins for each alone.",
-        "Errors are debiased: noise alone makes |says − happens| positive.",
-        "Ladder: shift and score curve are fitted in five folds, every row judged by a fit that "
-        "has not seen it; variables are learned from each half of the rows for the other. Their "
-        "log-loss is that of all rows, their other figures are those of one half.",
-        "Error over bins of a variable: Kelly and Smyth (2023).",
-    ]
-    if audit.grouped:
-        steps.append("Rows belong to groups: intervals and tests allow for dependence within them.")
-    return steps

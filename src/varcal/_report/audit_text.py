@@ -8,21 +8,15 @@ from textwrap import wrap
 from varcal._audit.ladder import Left
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, ShownRung, row_digits
+from varcal._audit.screen import Group, Screen, ShownRung, row_unit, split_code
 from varcal._text import (
     FINDINGS,
     PLAIN_MARKS,
-    Code,
-    Sentence,
+    Unit,
     count,
-    difference,
-    interval,
     level_text,
-    percent,
-    points,
     ratio_text,
     short,
-    signed,
 )
 
 WIDTH = 80
@@ -34,19 +28,17 @@ _NAME = 33
 _CONTROLS = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
-def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) -> list[str]:
+def audit_lines(audit: Audit, *, commands: bool = False) -> list[str]:
     """Return what an audit says first, the ladder, the ranking and what to do next.
 
     Parameters
     ----------
     audit : Audit
         The results.
-    ladder : bool
-        Whether to judge the ladder if that was not done before.
     commands : bool
         Whether lines to run are commands of a shell instead of Python.
     """
-    screen = audit.screen(ladder=ladder)
+    screen = audit.screen(commands=commands)
     lines = [
         *wrap(f"{screen.badge.upper()}  {screen.headline}", WIDTH, subsequent_indent="  "),
         "",
@@ -64,37 +56,28 @@ def audit_lines(audit: Audit, *, ladder: bool = True, commands: bool = False) ->
     if screen.protected:
         each = f"{level_text(audit.level)} for each"
         head = f"{'Protected':{_NAME}}{'says':>7} {'happens':>8}  {'off by':14} {each}"
-        lines += [head, *(_level(one, screen.digits) for one in screen.protected), ""]
+        lines += [head, *(_level(one, screen.unit) for one in screen.protected), ""]
     if screen.combinations:
         lines += [*wrap(str(screen.combinations), WIDTH), ""]
     lines.append("Next")
-    for k, todo in enumerate(screen.todos, 1):
-        text, code = _split(todo.text, commands=commands)
-        head = f"{todo.title}." if text else todo.title
-        lines += wrap(f"  {k}  {head} {text}", WIDTH, subsequent_indent="     ")
-        for line in code:
-            lines += wrap(line, WIDTH, initial_indent="     ", subsequent_indent="       ")
+    for k, (title, sentence) in enumerate(screen.todos, 1):
+        text, code = split_code(sentence)
+        lines += wrap(f"  {k}  {title}. {text}".rstrip(), WIDTH, subsequent_indent="     ")
+        lines += wrap(code, WIDTH, initial_indent="     ", subsequent_indent="       ")
     left_out = "; ".join(f"{short(name)} ({why})" for name, why in audit.left_out)
     notes = [*audit.notes, *([f"Not audited: {left_out}."] if left_out else [])]
     lines += [""] * bool(notes) + [line for note in notes for line in wrap(note, WIDTH)]
     return [_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line) for line in lines]
 
 
-def _split(text: Sentence, *, commands: bool) -> tuple[str, list[str]]:
-    """Return a sentence and the line to run at its end."""
-    parts = list(text.parts)
-    code = []
-    if parts and isinstance(last := parts[-1], Code):
-        parts.pop()
-        code = [last.command if commands else str(last)]
-    words = [one.command if commands and isinstance(one, Code) else str(one) for one in parts]
-    return "".join(words).strip(), code
+def _off(gap: float, unit: Unit, words: tuple[str, str]) -> str:
+    return unit.error(abs(gap)) + ("" if unit.is_zero(gap) else f" {words[gap <= 0]}")
 
 
-def _off(gap: float, digits: int, words: tuple[str, str]) -> str:
-    if not round(100 * gap, digits):
-        return points(0.0, digits)
-    return f"{points(abs(gap), digits)} {words[gap <= 0]}"
+def _rates(one: Group, unit: Unit) -> tuple[str, str]:
+    """Return what the model says and what happens, and the interval of how far it is off."""
+    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
+    return f"{unit.rate(one.predicted):>7} {unit.rate(one.observed):>8}", unit.ends(low, high)
 
 
 def _groups(screen: Screen) -> list[str]:
@@ -111,29 +94,24 @@ def _groups(screen: Screen) -> list[str]:
 
 
 def _group(one: Group, screen: Screen) -> list[str]:
-    digits = screen.digits
+    unit, (rates, ends) = screen.unit, _rates(one, screen.unit)
     name = short(str(one.name), _NAME - 3)
-    rates = f"{percent(one.predicted, digits):>7} {percent(one.observed, digits):>8}"
-    line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, digits, one.words):14}"
-    after = "" if one.after is None else _off(one.after, digits, one.words)
+    line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, unit, one.words):14}"
+    after = "" if one.after is None else _off(one.after, unit, one.words)
     if screen.rare:
         after = ratio_text(one.observed, one.predicted) + "x" * bool(one.predicted)
-        after += "" if one.after is None else f"{signed(one.after, digits):>8}"
+        after += "" if one.after is None else f"{unit.signed(one.after):>8}"
     line += f"{after:>{WIDTH - len(line)}}"
-    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
-    ends = interval(low, high, digits)
     about = short(str(one.about), _NAME + 12) if one.about else ""
     return [line.rstrip(), f"    {about:{_NAME + 14}}{ends}".rstrip()]
 
 
-def _level(one: Group, digits: int) -> str:
+def _level(one: Group, unit: Unit) -> str:
     """Return a level or bin of a protected column, with the interval of this one alone."""
     rows = f", {one.about}"
     name = f"{short(str(one.name), _NAME - 3 - len(rows))}{rows}"
-    rates = f"{percent(one.predicted, digits):>7} {percent(one.observed, digits):>8}"
-    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
-    off = f"{_off(one.gap, digits, one.words):14} {interval(low, high, digits)}"
-    return f"  {name:{_NAME - 2}}{rates}  {off}"
+    rates, ends = _rates(one, unit)
+    return f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, unit, one.words):14} {ends}"
 
 
 def _figure(one: Left, text: str, digits: int) -> str:
@@ -144,17 +122,17 @@ def _ladder(screen: Screen, audit: Audit) -> list[str]:
     head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
     lines = [f"{head}{'above':>12}{'log-loss':>10}"]
     lines += [line for one in screen.steps for line in _step(one, screen)]
-    note = f"Points off, {level_text(audit.level)}. {screen.limit}"
+    note = f"{screen.unit.word.capitalize()} off, {level_text(audit.level)}. {screen.limit}"
     marks = "x surely above, ~ may be above, ok below."
     return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
 def _step(one: ShownRung, screen: Screen) -> list[str]:
-    digits, rung, (along, left) = screen.digits, one.rung, one.rung.worst
-    lefts = one.average, rung.by_score, left
-    texts = signed(one.average.value, digits), *(points(x.value, digits) for x in lefts[1:])
+    unit, rung, (along, left) = screen.unit, one.rung, one.rung.worst
+    digits, lefts = unit.digits, (one.average, rung.by_score, left)
+    texts = unit.signed(one.average.value), *(unit.error(x.value) for x in lefts[1:])
     average, by_score, uneven = map(_figure, lefts, texts, [digits] * 3)
-    uneven += f" ({_pair(left, digits)})"
+    uneven += f" ({_pair(left, unit)})"
     name = f"{'>' if one.advised else ' '} {rung.name:16}{average} {by_score}"
     above = f"{one.n_above} of {len(screen.audit)}"
     line = f"{name:{35 + 2 * digits}}{uneven}{above:>{35 - 2 * digits - len(uneven)}}"
@@ -163,12 +141,12 @@ def _step(one: ShownRung, screen: Screen) -> list[str]:
     return [f"{line}{rung.log_loss:>10.4f}", *([under] if screen.several else [])]
 
 
-def _pair(one: Left | AuditRow, digits: int) -> str:
-    return f"{points(one.low, digits)}, {points(one.high, digits)}"
+def _pair(one: Left | AuditRow, unit: Unit) -> str:
+    return f"{unit.error(one.low)}, {unit.error(one.high)}"
 
 
 def _ranking(audit: Audit, screen: Screen) -> list[str]:
-    digits = screen.digits
+    unit = screen.unit
     found = [row for row in audit.rows if row.verdict in FINDINGS]
     kept = [
         row for row in audit.rows if row in found[:MOST_ROWS] or row.variable in audit.protected
@@ -178,22 +156,22 @@ def _ranking(audit: Audit, screen: Screen) -> list[str]:
     if kept:
         lines += [
             f"{'Variable':18} {'uneven error':23} clearest place, + too high, − too low",
-            *(_row(row, digits, audit) for row in kept),
+            *(_row(row, unit, audit) for row in kept),
         ]
         more = sum(row not in kept for row in found)
         if more:
             lines.append(f"{count(more)} more with evidence")
     if others:
         others = sorted(others, key=lambda row: -row.high)
-        names = [f"{short(row.variable)} {points(row.high, digits)}" for row in others[:MOST_NAMED]]
+        names = [f"{short(row.variable)} {unit.error(row.high)}" for row in others[:MOST_NAMED]]
         rest = f"; {len(others) - MOST_NAMED} more at most that" if len(others) > MOST_NAMED else ""
         lines += wrap(f"No evidence, uneven error at most: {', '.join(names)}{rest}", WIDTH)
     return lines
 
 
-def _row(row: AuditRow, digits: int, audit: Audit) -> str:
-    most = row_digits(row, digits)
-    size = f"{points(row.uneven.debiased, most):>5} ({_pair(row, most)})"
+def _row(row: AuditRow, unit: Unit, audit: Audit) -> str:
+    finer = row_unit(row, unit)
+    size = f"{finer.error(row.uneven.debiased):>5} ({_pair(row, finer)})"
     place = row.place
     if place is None:
         where = "no evidence"
@@ -201,7 +179,7 @@ def _row(row: AuditRow, digits: int, audit: Audit) -> str:
         where = "no single group is certain"
     else:
         side = f" ({short(place.side, 10)})" if place.side else ""
-        gap = signed(difference(place.predicted, place.observed, digits), digits)
+        gap = unit.signed(unit.difference(place.predicted, place.observed))
         where = f"{gap} {short(place.text, 24 - len(side) // 2)}{side}"
     if len(audit.targets) > 1 and place is not None:
         where = f"{short(audit.targets[row.target].label or row.target, 10)}: {where}"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from os import PathLike
 from typing import Any
 
@@ -15,11 +13,8 @@ from varcal._audit.compare import (
     UNEVEN,
     Comparison,
     ComparisonRow,
-    metric_change,
-    metric_interval,
-    metric_text,
 )
-from varcal._report.page import about, json_text, now, points_axis, render, write_report
+from varcal._report.page import about, json_text, now, points_axis, prose, render, write_report
 from varcal._text import (
     BETTER,
     FIXED,
@@ -35,24 +30,18 @@ from varcal._text import (
     filled,
     level_text,
     listed,
-    percent,
     points,
 )
 
 #: Figures whose change a headline mentions only if it is for the worse.
 _SAY_IF_WORSE = ("log-loss", "Brier", "AUC", BY_SCORE, "average")
+#: What follows the change of a figure.
+_POINTS = dict.fromkeys(POINTS, " points")
 _WORDS = {
     FIXED: "fixes the error by score",
     BETTER: "improves the error by score",
     UNCHANGED: "shows no change of the error by score",
     MADE_WORSE: "makes the error by score worse",
-}
-
-#: How templates write the values of a metric, intervals and changes.
-_TEXTS: dict[str, Callable[..., str]] = {
-    "text": metric_text,
-    "ends": metric_interval,
-    "change": metric_change,
 }
 
 
@@ -81,6 +70,9 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
     along = [(rows[0].variable, rows) for _, rows in figures if rows[0].variable]
     along.sort(key=lambda one: (all(row.verdict != MADE_WORSE for row in one[1]), -one[1][0].value))
     ends = [end for _, rows in along for row in rows for end in (row.high, row.noise_floor)]
+    level = level_text(found.level)
+    sizes = ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
+    method = prose("method_comparison.txt.j2", found=found, level=level, sizes=sizes)
     return {
         "title": title,
         "subtitle": f"{count(found.n_rows, 'row')} · {now()}",
@@ -90,11 +82,10 @@ def _context(found: Comparison, title: str) -> dict[str, Any]:
         "figures": figures,
         "variables": along,
         "axis": points_axis(max([0.02, *(end for end in ends if end == end)])),
-        "level": level_text(found.level),
+        "level": level,
         "look": LOOKS,
         "mark_of": MARKS,
-        **{name: partial(one, digits=found.digits) for name, one in _TEXTS.items()},
-        "about": about(_notes(found), _method(found)),
+        "about": about(_notes(found), method),
     }
 
 
@@ -119,12 +110,13 @@ def _headline(found: Comparison, method: str) -> Sentence:
     )
     said = _along(along) if along else Sentence.of(_WORDS[by_score.verdict])
     worse = [
-        f"; {row.metric} {MADE_WORSE} ({metric_change(row.metric, row.difference)}"
-        f"{' points' * (row.metric in POINTS)})"
+        f"; {row.metric} {MADE_WORSE} ({found.change_text(row)}{_POINTS.get(row.metric, '')})"
         for row in rows
         if row.verdict == MADE_WORSE and row.metric in _SAY_IF_WORSE
     ]
-    return Sentence.of(Named(cut(method)), " ", said, f"; {_accuracy(accuracy)}", *worse, ".")
+    return Sentence.of(
+        Named(cut(method)), " ", said, f"; {_accuracy(found, accuracy)}", *worse, "."
+    )
 
 
 def _along(rows: list[ComparisonRow]) -> Sentence:
@@ -144,11 +136,11 @@ def _along(rows: list[ComparisonRow]) -> Sentence:
     return Sentence.of(f"{head} and makes it worse along {len(worse)} (", names, ")")
 
 
-def _accuracy(row: ComparisonRow) -> str:
-    ends = metric_interval(row.metric, row.difference_low, row.difference_high)
+def _accuracy(found: Comparison, row: ComparisonRow) -> str:
+    ends = found.unit(row.metric).ends(row.difference_low, row.difference_high)
     if row.verdict == UNCHANGED:
         return f"accuracy: {UNCHANGED} ({ends} points)"
-    return f"accuracy {row.verdict} ({metric_change(row.metric, row.difference)} points, {ends})"
+    return f"accuracy {row.verdict} ({found.change_text(row)} points, {ends})"
 
 
 def _checked(found: Comparison) -> Sentence:
@@ -168,26 +160,6 @@ def _notes(found: Comparison) -> list[Sentence]:
     if found.n_dropped:
         notes.append(Sentence.of(f"{count(found.n_dropped, 'row')} without an outcome left out."))
     return notes
-
-
-def _method(found: Comparison) -> list[str]:
-    level = level_text(found.level)
-    sizes = ", ".join(f"{metric} {_least(metric)}" for metric in LEAST_CHANGE)
-    steps = [
-        "Average: |mean probability − rate|. By score and uneven: the errors of an audit, over "
-        "bins of the probability, and over bins of a variable within each predicted side once the "
-        "average gap of each side is taken off; debiased, as noise alone makes |gap| positive.",
-        f"Differences: each set minus the first, on the same rows. {level} intervals are from the "
-        "changes of probabilities, in which outcomes cancel (uneven errors of sets that predict "
-        "the same sides), from the intervals of both errors and their correlation (other errors), "
-        "DeLong's (AUC), or sandwich intervals of the differences by row (the others).",
-        "Verdicts are adjusted for their number (Holm): the probability of any wrong verdict of a "
-        f"change is at most {percent(1 - found.level)} for the whole table. They also need a size: "
-        f"{sizes}.",
-    ]
-    if found.grouped:
-        steps.append("Rows belong to groups: intervals allow for dependence within them.")
-    return steps
 
 
 def _least(metric: str) -> str:

@@ -54,7 +54,7 @@ def combinations(found: Intersections) -> dict[str, Any]:
         "rows": [_row(one, found, named=named) for one in slices],
         "heads": ("Slice", "Is sure", "Is right") if sure else ("Slice", "Says", "Happens"),
         "surface": surface,
-        "view": None if surface is None else SurfaceView.of(surface),
+        "view": None if surface is None else SurfaceView(surface),
         "map": "" if surface is None else surface_map(surface),
         "notes": _notes(found),
     }
@@ -128,7 +128,7 @@ def _notes(found: Intersections) -> list[Sentence]:
         f"Slices: all ranges of one variable, all rectangles of two and their extensions up to "
         f"{slices.max_depth} were searched in {count(slices.n_searched, 'row')}. Gaps, "
         f"intervals ({level_text(slices.level)}) and p-values (smallest {p_text(slices.p_value)}) "
-        "allow for the search: says minus happens overstates what was searched for.",
+        "allow for the search, which makes the plain difference of says and happens too large.",
         f"Predictable gap: boosted trees, learned from past blocks of {number.n_blocks}; p-value "
         f"{p_text(number.p_value)}.",
     ]
@@ -140,7 +140,7 @@ def _notes(found: Intersections) -> list[Sentence]:
 
 def surface_map(surface: Surface) -> Markup:
     """Draw the cells of a surface stretched over the plot, and texts in percent of it."""
-    view = SurfaceView.of(surface)
+    view = SurfaceView(surface)
     height, width = view.gap.shape
     plot = int(np.clip(ROW_HEIGHT * height, LEAST_HEIGHT, MOST_HEIGHT))
     strength = view.strength

@@ -21,6 +21,7 @@ from varcal._report.page import (
     installed,
     json_text,
     now,
+    prose,
     render,
     write_report,
 )
@@ -31,14 +32,13 @@ from varcal._text import (
     Named,
     Sentence,
     Strong,
+    Unit,
     claim_name,
     count,
     cut,
     filled,
     gap_said,
     gap_side,
-    level_text,
-    limit_text,
     listed,
     number_text,
     percent,
@@ -54,10 +54,14 @@ _CLOSED = (
 
 
 def write_monitor(
-    monitor: Monitor, path: str | PathLike[str], *, title: str = "Calibration monitor"
+    monitor: Monitor,
+    path: str | PathLike[str],
+    *,
+    title: str = "Calibration monitor",
+    commands: bool = False,
 ) -> None:
-    """Write the report of a monitor."""
-    summary = summarise_monitor(monitor, title)
+    """Write the report of a monitor; its advice names Python, or commands of a shell."""
+    summary = summarise_monitor(monitor, title, commands=commands)
     forms = {
         ".html": lambda: monitor_html(summary),
         ".md": lambda: render("monitor.md.j2", **_context(summary)),
@@ -94,14 +98,16 @@ def _context(summary: Mapping[str, Any]) -> dict[str, Any]:
     texts = (
         ("Is sure", "Is right", "how sure", "is right", "share right")
         if claim == CONFIDENCE
-        else ("Model says", "Happens", "predicted", "actual", "actual rate")
+        else ("Model says", "Happens", "says", "happens", "rate")
     )
     words = dict(zip(names, texts, strict=True))
     words |= {"over": gap_side(1, claim), "under": gap_side(-1, claim)}
     return {"summary": summary, "words": words, "claim": claim_name(claim)}
 
 
-def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> dict[str, Any]:
+def summarise_monitor(
+    monitor: Monitor, title: str = "Calibration monitor", *, commands: bool = False
+) -> dict[str, Any]:
     """Return the content of the report of a monitor, whatever its format.
 
     Parameters
@@ -110,8 +116,10 @@ def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> d
         The monitor.
     title : str
         The heading.
+    commands : bool
+        Whether advice names commands of a shell instead of Python.
     """
-    status = monitor.status
+    status, alarm_at = monitor.status, evidence_text(monitor.alarm_at)
     if status.where is None:
         badge = "No alarm, but close" if status.close else "No alarm"
         look = "ok" if status.n_batches and not status.close else "watch"
@@ -124,12 +132,12 @@ def summarise_monitor(monitor: Monitor, title: str = "Calibration monitor") -> d
         "lede": _lede(monitor, status),
         "badge": badge,
         "look": look,
-        "steps": _steps(status.where),
+        "steps": _steps(status.where, commands=commands),
         "facts": _facts(monitor, status),
         "view": view_of(monitor),
         "log": tuple(reversed(monitor.events)),
         "notes": (*(Sentence.of(Named(note)) for note in monitor.notes), Sentence.of(_CLOSED)),
-        "method": _method(monitor),
+        "method": tuple(prose("method_monitor.txt.j2", monitor=monitor, alarm_at=alarm_at)),
         "versions": installed(),
         "citation": citation(),
     }
@@ -154,7 +162,7 @@ def _headline(monitor: Monitor, status: Status) -> Sentence:
 
 def _lede(monitor: Monitor, status: Status) -> Sentence:
     where = status.where
-    limit = limit_text(monitor.limit)
+    limit = Unit().limit(monitor.limit)
     exceeds = (
         f"differs from that of the reference by more than {limit} points"
         if monitor.has_reference
@@ -201,29 +209,34 @@ def _lede(monitor: Monitor, status: Status) -> Sentence:
     )
 
 
-def _steps(where: Where | None) -> tuple[tuple[str, Sentence], ...]:
+#: What to run, in Python and in a shell.
+_CALLS = ("vc.audit(…)", "vc.VariableCalibrator()", "vc.compare(…)", "monitor.reset()")
+_COMMANDS = ("varcal audit", "varcal calibrate", "varcal compare", "varcal monitor reset")
+
+
+def _steps(where: Where | None, *, commands: bool) -> tuple[tuple[str, Sentence], ...]:
     if where is None:
         return ()
+    audit, calibrate, compare, reset = map(Code, _COMMANDS if commands else _CALLS)
     look = (
         "Did the data change, or how labels are made? Were labels selected, or some still missing? "
         "{} of the rows since {} shows all variables."
     )
-    fit = "Fit {} on rows since the change, and prove the repair on later rows with {}."
+    fit = "Learn one from rows since the change with {}, and prove it on later rows with {}."
     new = (
         "The repaired probabilities need a monitor of their own. If nothing was wrong, {} starts "
         "this one over."
     )
-    repair = filled(fit, Code("vc.VariableCalibrator()"), Code("vc.compare(…)"))
     return (
-        ("Look at the rows since then", filled(look, Code("vc.audit(…)"), Named(cut(where.since)))),
-        ("Repair", repair),
-        ("Start a new monitor", filled(new, Code("monitor.reset()"))),
+        ("Look at the rows since then", filled(look, audit, Named(cut(where.since)))),
+        ("Find a repair", filled(fit, calibrate, compare)),
+        ("Start a new monitor", filled(new, reset)),
     )
 
 
 def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
     rate = (
-        f"at most {percent(monitor.alpha)} of monitors ever"
+        f"at most {percent(monitor.alpha)} of monitors ever raise one"
         if monitor.alpha is not None
         else f"one in {count(round(monitor.arl or 0))} batches or rarer"
     )
@@ -231,47 +244,12 @@ def _facts(monitor: Monitor, status: Status) -> tuple[tuple[str, str], ...]:
         ("Batches since the last reset", count(status.n_batches)),
         ("Rows", count(status.n_rows)),
         ("Latest batch", cut(status.id or "–")),
-        ("Limit", f"{limit_text(monitor.limit)} points"),
+        ("Limit", f"{Unit().limit(monitor.limit)} points"),
         ("False alarms", rate),
         (
             "Evidence",
             f"{evidence_text(status.evidence)}, alarm at {evidence_text(status.alarm_at)}",
         ),
-    )
-
-
-def _method(monitor: Monitor) -> tuple[str, ...]:
-    level = level_text(monitor.level)
-    bets = {
-        "bets": "For each cell, twelve bets are made on every row that outcomes are more, or less, "
-        "frequent than predicted by more than the limit.",
-        "units": "For each cell, twelve bets are made on the mean error of every unit.",
-    }
-    first = bets.get(
-        monitor.method,
-        "For each cell, twelve self-normalized bets are made from the sums of each batch.",
-    )
-    cells = len(monitor._cells)
-    combined = (
-        f"Evidence is the mean of what the bets of {count(cells)} cells gained, restarted at each "
-        "batch: 20% for all rows, the rest evenly over variables and their bins."
-    )
-    guarantee = (
-        f"While all gaps are within their limits, the probability that it ever reaches "
-        f"{evidence_text(monitor.alarm_at)} is at most {percent(monitor.alpha)}, however many "
-        "batches are looked at."
-        if monitor.alpha is not None
-        else "While all gaps are within their limits, the mean number of batches until it reaches "
-        f"{evidence_text(monitor.alarm_at)} is at least that number."
-    )
-    return (
-        first,
-        combined,
-        guarantee,
-        "The start of a change is the batch from which on the strongest bet has gained, without "
-        "falling back to nothing.",
-        f"The {level} interval of the gap since the change holds for whichever place and start "
-        "are found, at all times. Those of the tables hold for one cell at all times.",
     )
 
 
@@ -343,7 +321,7 @@ def rate_chart(view: MonitorView, words: Mapping[str, str]) -> Markup:
         *names,
         _blocks(view, x, texts),
         key="rates",
-        title=f"{words['actual']} and {words['predicted']} where {place}",
+        title=f"What the model says and what happens where {place}",
         text="Dots are single batches, lines are means so far, the band is their interval.",
         class_="time",
     )

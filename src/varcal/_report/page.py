@@ -33,11 +33,11 @@ from varcal._text import (
     Named,
     Sentence,
     Strong,
+    Unit,
     count,
     cut,
     gap_mark,
     number_text,
-    percent,
     short,
 )
 from varcal._version import __version__
@@ -48,16 +48,21 @@ if TYPE_CHECKING:
 
 
 #: What templates write numbers with.
-_FILTERS = "points signed percent interval count level_text limit_text p_text ratio_text share_text"
+_FILTERS = "count level_text p_text ratio_text"
 _SPECIAL = re.compile(r"([\\`*_{}\[\]()#+!|~$:@>-])")
 _BREAKS = re.compile(r"[\r\n\v\f\x85\u2028\u2029]+")
 
 
 def render(template: str, **context: Any) -> str:
     """Write a template: ``.html.j2`` as a page or a part of one, ``.md.j2`` as Markdown."""
-    pages, texts = _environments()
+    pages, texts, _ = _environments()
     chosen = texts if template.endswith(".md.j2") else pages
     return chosen.get_template(template).render(context)
+
+
+def prose(template: str, **context: Any) -> list[str]:
+    """Return the paragraphs of a ``.txt.j2``, one per line, as plain text."""
+    return _environments()[2].get_template(template).render(context).splitlines()
 
 
 def write_report(path: str | PathLike[str], forms: Mapping[str, Callable[[], str]]) -> None:
@@ -99,8 +104,8 @@ def plain(value: Any) -> Any:
 
 
 @cache
-def _environments() -> tuple[Environment, Environment]:
-    """Return the environments of pages and of Markdown, made when first used."""
+def _environments() -> tuple[Environment, Environment, Environment]:
+    """Return the environments of pages, Markdown and plain text, made when first used."""
     from jinja2 import Environment, PackageLoader, StrictUndefined  # noqa: PLC0415
 
     pages = Environment(
@@ -114,6 +119,12 @@ def _environments() -> tuple[Environment, Environment]:
     )
     pages.filters |= {name: getattr(_text, name) for name in _FILTERS.split()}
     pages.filters |= {"named": named, "plain": str, "mark": gap_mark}
+    pages.filters |= {
+        "rate": lambda value, unit=None: (unit or Unit()).rate(value),
+        "error": lambda value, unit=None: (unit or Unit()).error(value),
+        "signed": lambda value, unit=None: (unit or Unit()).signed(value),
+        "ends": lambda low, high, unit=None: (unit or Unit()).ends(low, high),
+    }
     templates = files("varcal._report").joinpath("templates")
     style, script = (
         templates.joinpath(name).read_text(encoding="utf-8") for name in ("report.css", "report.js")
@@ -126,7 +137,8 @@ def _environments() -> tuple[Environment, Environment]:
         "rates_axis": rates_axis,
     }
     # Autoescape stays on: what `as_markdown` returns counts as escaped.
-    return pages, pages.overlay(finalize=as_markdown)
+    plain_text = pages.overlay(autoescape=False, finalize=str)
+    return pages, pages.overlay(finalize=as_markdown), plain_text
 
 
 def _hash(text: str) -> str:
@@ -395,7 +407,7 @@ def chart(*children: str, key: str, title: str, text: str, class_: str) -> Marku
 
 
 def bin_chart(
-    bins: Sequence[Mapping[str, Any]], y: Scale, *, key: str, title: str, digits: int = 1
+    bins: Sequence[Mapping[str, Any]], y: Scale, *, key: str, title: str, unit: Unit
 ) -> Markup:
     """Draw what the model says and what happens in each bin of a variable.
 
@@ -408,11 +420,11 @@ def bin_chart(
         The rates.
     key, title : str
         The id of the chart, and its title for screen readers.
-    digits : int
-        Decimals of rates.
+    unit : Unit
+        How rates are written.
     """
     x, ends = Scale(0, len(bins)), [short(bins[k]["text"], 18) for k in (0, -1)]
-    shapes = [_bin(one, k, x, y, digits) for k, one in enumerate(bins) if one["n"]]
+    shapes = [_bin(one, k, x, y, unit) for k, one in enumerate(bins) if one["n"]]
     names = [
         el("text", text, x=f"{place}%", y=BIN_HEIGHT + 18, class_=f"tick {anchor}")
         for text, place, anchor in zip(ends, (0, 100), ("", "end"), strict=True)
@@ -422,7 +434,7 @@ def bin_chart(
     return chart(*parts, key=key, title=title, text=text, class_="small")
 
 
-def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, digits: int) -> Markup:
+def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, unit: Unit) -> Markup:
     says, happens, after = one["predicted"], one["observed"], one.get("after", math.nan)
     middle, sides = x.percent(k + 0.5), {"x1": x.percent(k + 0.14), "x2": x.percent(k + 0.86)}
     ends = [says - one[end] for end in ("gap_high", "gap_low")]
@@ -436,7 +448,7 @@ def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, digits: int) -> Mar
         if not math.isnan(rate):
             at = level(y, rate, BIN_HEIGHT)
             shapes.append(el("line", **sides, y1=at, y2=at, class_=name))
-    repaired = "" if math.isnan(after) else f" ({percent(after, digits)} after the repair)"
-    rates = f"says {percent(says, digits)}{repaired}, happens {percent(happens, digits)}"
+    repaired = "" if math.isnan(after) else f" ({unit.rate(after)} after the repair)"
+    rates = f"says {unit.rate(says)}{repaired}, happens {unit.rate(happens)}"
     text = f"{short(one['text'], 60)}: {rates}, {count(one['n'], 'row')}"
     return tip(Markup("").join(shapes), text, "few" if one["n"] < FEW else "")

@@ -9,7 +9,7 @@ import numpy as np
 
 from varcal._monitor.history import FULL_COLOUR, HeatMap, MonitorView
 from varcal._report import plot_style as style
-from varcal._text import CLASS, CONFIDENCE, gap_side, level_text, number_text, short
+from varcal._text import CLASS, CONFIDENCE, count, gap_side, level_text, number_text, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +56,11 @@ def draw_monitor(view: MonitorView) -> Figure:
         _heat(where, one, view)
     if maps:
         low, high = (gap_side(sign, maps[0].claim) for sign in (-1, 1))
-        words = f"gap in points: below 0 {low}, above 0 {high}"
+        words = f"gap in points: below 0 {low}, above 0 {high}; larger gaps have the same colours"
+        hidden = view.n_hidden + len(view.maps) - len(maps)
+        if hidden:
+            are = "is" if hidden == 1 else "are"
+            words += f"\n{count(hidden, 'variable')} with less evidence {are} not shown"
         style.gap_scale(places[-1], FULL_COLOUR, words, _SMALL)
     ticks = np.unique(np.linspace(0, max(len(view.x) - 1, 0), 5).round().astype(int))
     ticks = ticks[: len(view.x)]
@@ -84,7 +88,8 @@ def _evidence(ax: Axes, view: MonitorView) -> None:
         late = view.since > 0.5 * float(view.columns[-1])
         red |= {"ha": "right", "xytext": (-4, 0)} if late else {"xytext": (4, 0)}
         style.write(ax, "change began", (view.since, 0.02), _SMALL, up, **red)
-    style.title(ax, "Evidence that a gap exceeds the limit anywhere", _SIZE, fontweight="bold")
+    about = f"Evidence that a gap exceeds the limit anywhere{view.evidence_note}"
+    style.title(ax, about, _SIZE, fontweight="bold")
 
 
 def _rates(ax: Axes, view: MonitorView) -> None:

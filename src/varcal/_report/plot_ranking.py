@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from varcal import _text
-from varcal._audit.compare import ACCURACY, POINTS, Comparison, ComparisonRow, metric_change
+from varcal._audit.compare import ACCURACY, POINTS, Comparison, ComparisonRow
 from varcal._audit.result import Audit
 from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
@@ -96,7 +96,7 @@ def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: i
             row.value,
             row.low,
             row.high,
-            text=_change_text(row),
+            text=_change_text(comparison, row),
             hollow=row.verdict == BASELINE,
             noise=row.noise_floor,
             heading=row.variable,
@@ -188,7 +188,7 @@ def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float) -> None:
         look: Any = {"height": 0.6, "alpha": 0.7, "linewidth": 0, "label": "chance alone"}
         ax.barh(at, noise, color=style.ROWS, **look)
     if np.isfinite(limit).any():
-        texts = {_text.limit_text(one) for one in limit}
+        texts = {_text.Unit().limit(one) for one in limit}
         name = f"limit {texts.pop()}" if len(texts) == 1 else "limit"
         ax.vlines(limit, at - 0.5, at + 0.5, color=style.INK, linewidth=1.0, label=name,
                   linestyle=style.DASHED, zorder=1)  # fmt: skip
@@ -204,11 +204,11 @@ def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float) -> None:
         ax.scatter(plug_in, at, s=(1.3 * size) ** 2, label="plug-in", **look)
 
 
-def _change_text(row: ComparisonRow) -> str:
+def _change_text(found: Comparison, row: ComparisonRow) -> str:
     """Return the verdict of a row and its difference from the baseline."""
     if row.verdict == BASELINE or row.difference != row.difference:
         return row.verdict
-    return f"{row.verdict}, {metric_change(row.metric, row.difference)}"
+    return f"{row.verdict}, {found.change_text(row)}"
 
 
 def draw_slices(found: Slices, ax: Axes | None) -> Axes:

@@ -387,7 +387,7 @@ SIDE_BARS = 0.09
 
 def draw_surface(found: Surface, ax: Axes | None) -> Axes:
     """Draw a surface on the given axes or a new figure."""
-    view = SurfaceView.of(found)
+    view = SurfaceView(found)
     if view.kind == "map":
         return _map(view, *style.prepare(ax, 6.4, 5.4))
     if view.kind == "table":

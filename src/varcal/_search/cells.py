@@ -3,26 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, get_args
+from typing import Any, TypeVar, cast, get_args, get_origin
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import range_text
+from varcal._files.schema import hints_of
 from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._search.slices_result import Condition
 from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose_bins import fine_bins, level_bins
-from varcal._sums.gather import refuse_sums, rows_of_call
+from varcal._sums.evidence import refuse_sums, rows_of_call
 from varcal._sums.sources import LazyRows
-from varcal._sums.stream import Roles, sample_rows
-from varcal._sums.survey import survey_of
+from varcal._sums.stream import Roles, sample_rows, survey_of
 from varcal._text import count, short_number
+
+D = TypeVar("D")
 
 #: Rows that are drawn from a source too large for memory.
 SAMPLE_ROWS = 500_000
@@ -64,12 +66,12 @@ class SearchRows:
     elsewhere: tuple[LazyRows, Roles, Part] | None = None
 
     @property
-    def note(self) -> str:
-        """Say if these are a sample of the rows; else empty."""
+    def notes(self) -> tuple[str, ...]:
+        """A remark if these are a sample of the rows."""
         if self.n_all == len(self.predictions) + self.predictions.n_dropped:
-            return ""
+            return ()
         drawn = count(len(self.predictions), "row")
-        return f"Figures are of a random sample: {drawn} of {count(self.n_all)}."
+        return (f"Figures are of a random sample: {drawn} of {count(self.n_all)}.",)
 
 
 def read_rows(
@@ -372,24 +374,6 @@ class SurfaceAxis:
         if self.kind != "numeric" and (np.abs(self.edges) > MOST_SECONDS).any():
             raise ValueError("an edge is not an instant")
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        return {each.name: plain_lists(getattr(self, each.name)) for each in fields(self)}
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> SurfaceAxis:
-        """Return the axis that `to_dict` described."""
-        given = {each.name: data[each.name] for each in fields(cls)}
-        return cls(
-            **given
-            | {
-                "labels": tuple(data["labels"]),
-                "edges": number_array(data["edges"]),
-                "position": number_array(data["position"]),
-                "counts": np.array(data["counts"], dtype=np.int64),
-            }
-        )
-
 
 def bins_of(variable: Variable) -> NumericBins | LevelBins:
     """Choose the cells of a variable: quantiles of numbers, frequent levels, missing values."""
@@ -425,15 +409,27 @@ def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> 
 
 
 def plain_lists(value: Any) -> Any:
-    """Return a value for JSON: arrays and tuples as lists, None where a number is not finite."""
-    if hasattr(value, "to_dict"):
-        return value.to_dict()
+    """Return a value for JSON: fields by name, arrays as lists, None for what is not finite."""
+    if is_dataclass(value):
+        return {each.name: plain_lists(getattr(value, each.name)) for each in fields(value)}
     value = value.tolist() if isinstance(value, np.ndarray) else value
     if isinstance(value, list | tuple):
         return [plain_lists(one) for one in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
 
 
-def number_array(values: Any) -> Floats:
-    """Return lists of numbers as an array, NaN where they have None."""
-    return np.array(values, dtype=object).astype(np.float64)
+def from_lists(cls: type[D], data: Mapping[str, Any]) -> D:
+    """Return the dataclass that `plain_lists` described, without the library of its frames."""
+    found: dict[str, Any] = {}
+    for name, hint in hints_of(cast(Hashable, cls)).items():
+        if name == "backend":
+            continue
+        value = data[name]
+        if get_origin(hint) is np.ndarray:
+            value = np.array(value, dtype=object).astype(get_args(get_args(hint)[1])[0])
+        elif isinstance(value, dict):
+            value = from_lists(hint, value)
+        elif isinstance(value, list):
+            value = tuple(from_lists(cls, one) if isinstance(one, dict) else one for one in value)
+        found[name] = value
+    return cls(**found)

@@ -372,13 +372,9 @@ def _on_grid(values: Floats, digits: int) -> Floats:
 
 def _with_total(s: Floats, w: Floats, total: float) -> Floats:
     """Move log-odds by one number so that Σ w·s has the given value."""
+    from scipy.optimize import brentq  # noqa: PLC0415  only a search needs it
+    from scipy.special import expit  # noqa: PLC0415
+
     odds = np.log(s / (1 - s))
-    low, high = -60.0, 60.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        if (w / (1 + np.exp(-(odds + middle)))).sum() < total:
-            low = middle
-        else:
-            high = middle
-    found: Floats = 1 / (1 + np.exp(-(odds + (low + high) / 2)))
-    return found
+    shift = brentq(lambda by: (w * expit(odds + by)).sum() - total, -60.0, 60.0, xtol=1e-15)
+    return np.asarray(expit(odds + shift))

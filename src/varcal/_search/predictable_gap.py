@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, stdtr
 
 from varcal._arrays import Floats, Ints
-from varcal._files.conform import restored
+from varcal._files.schema import built, plain, restored
 from varcal._inference.multiplicity import cauchy, student_quantile
 from varcal._input.events import CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read
@@ -110,43 +110,35 @@ class PredictableGap:
     def sentence(self) -> str:
         """The finding in one sentence."""
         tested = p_equation(self.p_value)
-        names = count(len(self.variables), "variable")
+        known = f"{count(len(self.variables), 'variable')} and the score"
+        value = points(self.value)
         if self.low > 0:
             return (
-                f"At least {points(self.low)} points of gap can be predicted from {names} and the "
-                f"score, {points(self.value)} by our estimate ({tested})."
+                f"At least {points(self.low)} points of gap can be predicted from {known}, "
+                f"{value} by our estimate ({tested})."
             )
         if self.p_value < 1 - self.level:
             return (
-                f"A gap can be predicted from {names} and the score ({tested}), "
-                f"{points(self.value)} points by our estimate."
+                f"A gap can be predicted from {known} ({tested}), {value} points by our estimate."
             )
         return (
-            f"No gap that {names} and the score predict was found ({tested}): "
+            f"No gap that {known} predict was found ({tested}): "
             "what boosted trees find is no more than chance."
         )
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
-        return {"sentence": self.sentence, **asdict(self)}
+        return {"sentence": self.sentence, **plain(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PredictableGap:
         """Return the result that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "a predictable gap")
 
-    @classmethod
-    def _of(cls, data: Mapping[str, Any]) -> PredictableGap:
-        plain = {name: one for name, one in data.items() if name != "sentence"}
-        return cls(
-            **plain
-            | {
-                "claims": tuple(ClaimGap(**one) for one in data["claims"]),
-                "variables": tuple(data["variables"]),
-                "left_out": tuple((name, reason) for name, reason in data["left_out"]),
-                "notes": tuple(data["notes"]),
-            }
-        )
+        def build() -> PredictableGap:
+            found: PredictableGap = built({one.name: data[one.name] for one in fields(cls)}, cls)
+            return found
+
+        return restored(build, cls, "a predictable gap")
 
     def __repr__(self) -> str:
         size = f"{points(self.value)} points, at least {points(self.low)}"
@@ -238,8 +230,7 @@ def predictable_gap(
     kept, left_out = without_left_out(read, X, include)
     keys = audit_keys(kept.classes, pos_label)
     found = predictable_of(kept, keys, level=level, random_state=random_state)
-    notes = (rows.note,) if rows.note else ()
-    return replace(found, left_out=tuple(left_out.items()), notes=notes)
+    return replace(found, left_out=tuple(left_out.items()), notes=rows.notes)
 
 
 def predictable_of(
@@ -253,9 +244,10 @@ def predictable_of(
             f"give at least {FEWEST_ROWS}",
             argument="y",
         )
-    if rows.groups is not None and len(np.unique(rows.groups)) < FEWEST_GROUPS:
+    n_groups = FEWEST_GROUPS if rows.groups is None else len(np.unique(rows.groups))
+    if n_groups < FEWEST_GROUPS:
         raise InputError(
-            f"groups has {len(np.unique(rows.groups))} groups",
+            f"groups has {n_groups} groups",
             f"at least {FEWEST_GROUPS} are needed, because a group is either learned from or "
             "judged",
             argument="groups",
@@ -366,13 +358,11 @@ def _columns(variables: Sequence[Variable]) -> list[Floats]:
     columns = []
     for variable in variables:
         values = variable.values
-        if variable.kind == "levels":
-            if len(variable.levels) > MOST_LEVELS:
-                counts = np.bincount(values[values >= 0], minlength=len(variable.levels))
-                rank = np.argsort(np.argsort(-counts, kind="stable"))
-                values = np.where(values < 0, -1, np.minimum(rank[values], MOST_LEVELS))
-            values = np.where(values < 0, np.nan, values.astype(np.float64))
-        columns.append(np.asarray(values, dtype=np.float64))
+        if len(variable.levels) > MOST_LEVELS:
+            counts = np.bincount(values[values >= 0], minlength=len(variable.levels))
+            rank = np.argsort(np.argsort(-counts, kind="stable"))
+            values = np.where(values < 0, -1, np.minimum(rank[values], MOST_LEVELS))
+        columns.append(np.where(variable.missing(), np.nan, values).astype(np.float64))
     return columns
 
 

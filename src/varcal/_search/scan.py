@@ -4,7 +4,7 @@ Columns of residuals are the data (column 0) and simulated outcomes; all are sea
 of a slice is its sum of residuals over the standard deviation of that sum. Slices compete by
 u = t² − penalty; the penalty depends on the depth and the size of a slice (its block).
 
-There are two kernels, `_scan` over rectangles and `_step` over ranges of one more variable, both
+There are two kernels, `_scan` over rectangles and `_ranges` over ranges of one variable, both
 with numpy and as loops that numba compiles if it is installed. All sums are exact, because
 residuals and variances are whole multiples of a power of two (`outcomes.py`), so that both give the
 same result to the bit.
@@ -22,6 +22,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._search.cells import Grid
+from varcal._search.slices_result import Condition
 
 #: Rectangles of each column that are extended to a third variable, and rules of depths 2 and 3 that
 #: are refined. Twice as many of either find no more on the planted slices of the benchmark.
@@ -38,6 +39,8 @@ LEAST_ROWS, LEAST_SHARE, LEAST_VARIANCE = 50.0, 0.005, 5.0
 PRIOR_LOG_N = np.array(
     [[7.5, 8.0, 8.5, 9.0, 9.5], [10.5, 12.0, 13.0, 14.0, 15.0], [12.0, 14.0, 16.5, 18.5, 20.5]]
 )
+#: What is subtracted from t², by depth and size.
+PENALTY = 2.0 * PRIOR_LOG_N
 #: Numbers that numpy works on at once.
 _MOST_NUMBERS = 1 << 22
 
@@ -105,18 +108,17 @@ class Space:
         found: Floats = np.array(CLASSES[:-1]) * self.weights[:, 1].sum()
         return found
 
-    def table(self, resolution: str) -> tuple[Any, ...]:
-        """Return the arguments of a step: cells, their numbers, weights, limits, classes."""
-        n_cells = [len(getattr(axis, resolution)) - 1 for axis in self.grid.axes]
-        lines = getattr(self.grid, resolution)
-        return lines, np.array(n_cells), self.weights, self.limits, self.ends
-
     def inside(self, rule: Rule) -> Bools:
         """Return which rows a rule means."""
         found = np.ones(self.grid.fine.shape[1], dtype=bool)
         for axis, (low, high) in zip(rule.axes, rule.ends, strict=True):
             found &= (self.grid.fine[axis] >= low) & (self.grid.fine[axis] < high)
         return found
+
+    def conditions(self, rule: Rule) -> tuple[Condition, ...]:
+        """Return the conditions of a rule, in the order of the variables."""
+        pairs = sorted(zip(rule.axes, rule.ends, strict=True))
+        return tuple(self.grid.axes[axis].condition(*ends) for axis, ends in pairs)
 
     def measured(self, rule: Rule, e: Singles) -> Rule:
         """Return a rule with its t and its size for one column of residuals."""
@@ -127,28 +129,15 @@ class Space:
         return replace(rule, t=max(float(t), 0.0), size=int(_block_of(weight, self.ends)))
 
 
-@dataclass(frozen=True, eq=False)
-class Searched:
-    """What a search has found.
-
-    Attributes
-    ----------
-    top : ndarray of shape (depths, sizes, columns)
-        The largest |t| of each block.
-    rules : tuple of tuple of Rule
-        The best rules of the first columns.
-    """
-
-    top: Floats
-    rules: tuple[tuple[Rule, ...], ...]
-
-
 #: A rule on the way: its sign, and for each condition a variable and the ends of its cells.
 Candidate = tuple[int, tuple[tuple[int, int, int], ...]]
 
 
-def search(space: Space, E: Singles, *, kept: int = 1) -> Searched:
+def search(space: Space, E: Singles, *, kept: int = 1) -> tuple[Floats, list[list[Rule]]]:
     """Search every column of residuals in the same way.
+
+    Returns the largest |t| of each block, of shape (depths, sizes, columns), and the best rules of
+    the first columns.
 
     Parameters
     ----------
@@ -174,12 +163,7 @@ def search(space: Space, E: Singles, *, kept: int = 1) -> Searched:
         if most > 2 and len(axes) > 2:
             extended = _extended(space, e, rectangles, top[2, :, c])
             own += _refined(space, e, extended, top[2, :, c], every=kept == 1)
-    return Searched(top, tuple(tuple(found) for found in rules))
-
-
-def _penalty(depth: int) -> Floats:
-    found: Floats = 2.0 * PRIOR_LOG_N[depth - 1]
-    return found
+    return top, rules
 
 
 def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[list[Rule]]) -> None:
@@ -191,7 +175,7 @@ def _one_variable(space: Space, j: int, E: Singles, top: Floats, rules: list[lis
         for sign in (0, 1):
             place = where[sign, c]
             size = int(block[place, 0])
-            t = np.sqrt(max(best[sign, c] + _penalty(1)[size], 0.0))
+            t = np.sqrt(max(best[sign, c] + PENALTY[0][size], 0.0))
             if t > 0:
                 ends = (int(low[place]), int(high[place]))
                 found.append(Rule((j,), (ends,), sign, float(t), size))
@@ -245,7 +229,7 @@ def _scanned(
     where = np.zeros((2, E.shape[1]), dtype=np.int64)
     if searched.any():
         kernel, _ = _kernels()
-        kernel(cells, shape, E, inverse, block, _penalty(depth), top, best, where)
+        kernel(cells, shape, E, inverse, block, PENALTY[depth - 1], top, best, where)
     return best, where, block
 
 
@@ -253,13 +237,11 @@ def _extended(
     space: Space, e: Singles, rectangles: list[Candidate], top: Floats
 ) -> list[Candidate]:
     """Extend rectangles by the best range of a third variable; return the best rules."""
-    step, table = _kernels()[1], space.table("coarse")
     every = np.arange(len(space.grid.axes))
     found, largest = [], np.full(len(CLASSES), -np.inf)
     for n, (sign, conditions) in enumerate(rectangles):
-        rule = np.array(conditions)
-        tried = np.setdiff1d(every, rule[:, 0])
-        u, *third, _ = step(table, e, rule, -1, tried, sign, _penalty(3), largest)
+        tried = np.setdiff1d(every, [m for m, _, _ in conditions])
+        u, *third, _ = _best_range(space, "coarse", e, conditions, tried, sign, PENALTY[2], largest)
         if np.isfinite(u):
             found.append((-u, n, (sign, (*conditions, tuple(third)))))
     np.maximum(top, largest, out=top)
@@ -280,11 +262,11 @@ def _refined(
         for m, *ends in conditions:
             axis = space.grid.axes[m]
             places.append((m, *np.searchsorted(axis.middle, axis.coarse[ends])))
-        found.append(refine(space, e, (sign, tuple(places)), _penalty(len(places)), SWEEPS, top))
+        found.append(refine(space, e, (sign, tuple(places)), PENALTY[len(places) - 1], SWEEPS, top))
     rules = [one for one in found if one is not None]
     if every or not rules:
         return rules
-    return [max(rules, key=lambda one: one.t**2 - _penalty(one.depth)[one.size])]
+    return [max(rules, key=lambda one: one.t**2 - PENALTY[one.depth - 1][one.size])]
 
 
 def refine(
@@ -305,31 +287,72 @@ def refine(
     top : ndarray
         The largest t of each class of size so far, updated with those of chosen rules.
     """
-    step, table = _kernels()[1], space.table("middle")
-    sign, conditions = candidate
-    rule = np.array(conditions, dtype=np.int64)
+    sign, rule = candidate[0], list(candidate[1])
     best, size, unused = -np.inf, 0, np.zeros(len(CLASSES))
     for _ in range(sweeps):
-        before = rule.copy()
-        for a in range(len(rule)):
-            tried = rule[a, :1].copy()
-            u, _, low, high, block = step(table, e, rule, a, tried, sign, penalty, unused)
+        before = list(rule)
+        for a, (m, _, _) in enumerate(before):
+            others = rule[:a] + rule[a + 1 :]
+            u, *found, block = _best_range(
+                space, "middle", e, others, np.array([m]), sign, penalty, unused
+            )
             if u > best:
-                best, size = u, block
-                rule[a, 1:] = low, high
+                best, size, rule[a] = u, block, tuple(found)
                 top[size] = max(top[size], np.sqrt(max(u + penalty[size], 0.0)))
-        if (rule == before).all():
+        if rule == before:
             break
     if not np.isfinite(best):
         return None
-    axes = tuple(rule[:, 0].tolist())
+    middles = [space.grid.axes[m].middle for m, _, _ in rule]
     ends = tuple(
         (int(middle[low]), int(middle[high]))
-        for middle, (_, low, high) in zip(
-            (space.grid.axes[m].middle for m in axes), rule, strict=True
-        )
+        for middle, (_, low, high) in zip(middles, rule, strict=True)
     )
-    return Rule(axes, ends, sign, float(np.sqrt(max(best + penalty[size], 0.0))), size)
+    t = float(np.sqrt(max(best + penalty[size], 0.0)))
+    return Rule(tuple(m for m, _, _ in rule), ends, sign, t, size)
+
+
+def _best_range(
+    space: Space,
+    resolution: str,
+    e: Singles,
+    conditions: Sequence[tuple[int, ...]],
+    tried: Ints,
+    sign: int,
+    penalty: Floats,
+    top: Floats,
+) -> tuple[Any, ...]:
+    """Find the best range of one more variable among the rows that meet some conditions.
+
+    Parameters
+    ----------
+    space, e
+        What is searched, and one column of residuals.
+    resolution : {"middle", "coarse"}
+        The cells.
+    conditions : sequence of tuple
+        Variables and the ends of their ranges.
+    tried : ndarray of int
+        The variables to try. A range has never all cells of its variable.
+    sign, penalty, top
+        The sign of the rule, the penalty of each class of size, and its largest |t|, updated.
+
+    Returns
+    -------
+    tuple
+        The largest u, the variable, the ends of its range, and its class of size.
+    """
+    lines = getattr(space.grid, resolution)
+    n_cells = np.array([len(getattr(axis, resolution)) - 1 for axis in space.grid.axes])
+    inside = np.ones(lines.shape[1], dtype=bool)
+    for axis, low, high in conditions:
+        inside &= (lines[axis] >= low) & (lines[axis] < high)
+    rows = np.flatnonzero(inside)
+    kernel = _kernels()[1]
+    found: tuple[Any, ...] = kernel(
+        lines, n_cells, rows, e, space.weights, space.limits, space.ends, tried, sign, penalty, top
+    )
+    return found
 
 
 @cache
@@ -443,36 +466,9 @@ def _scan_loops(cells, shape, E, inverse, block, penalty, top, best, where):  # 
             ia += 1
 
 
-def _step(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
-    """Find the best range of one more variable among the rows that meet a rule's conditions.
-
-    Parameters
-    ----------
-    table : tuple
-        The cells, their numbers, weights, limits and classes of size (`Space.table`).
-    e : ndarray
-        Residuals.
-    rule : ndarray of shape (conditions, 3)
-        A variable and the ends of its range.
-    free : int
-        The condition that rows need not meet, −1 if they have to meet all.
-    tried : ndarray of int
-        The variables to try. A range has never all cells of its variable.
-    sign, penalty, top
-        The sign of the rule, the penalty of each class of size, and its largest |t|, updated.
-
-    Returns
-    -------
-    tuple
-        The largest u, the variable, the ends of its range, and its class of size.
-    """
-    lines, n_cells, weights, limits, ends = table
-    inside = np.ones(lines.shape[1], dtype=bool)
-    for a, (axis, low, high) in enumerate(rule):
-        if a != free:
-            inside &= (lines[axis] >= low) & (lines[axis] < high)
-    rows = np.flatnonzero(inside)
-    terms = (e[rows].astype(np.float64), weights[rows, 0], weights[rows, 1])
+def _ranges(lines, n_cells, rows, e, weights, limits, ends, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
+    """Find the best range of one variable; the arguments are those of `_best_range`."""
+    terms = e[rows].astype(np.float64), weights[rows, 0], weights[rows, 1]
     best = (-np.inf, 0, 0, 0, 0)
     for m in tried:
         k, cells = int(n_cells[m]), lines[m][rows]
@@ -494,37 +490,17 @@ def _step(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-u
     return best
 
 
-def _step_loops(table, e, rule, free, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
-    """Find the best range as `_step` does, in loops to be compiled."""
-    lines, n_cells, weights, limits, ends = table
-    # At most two conditions are met; the second repeats the first if there is only one.
-    first, second = -1, -1
-    for a in range(len(rule)):
-        if a != free:
-            first, second = (a, a) if first < 0 else (first, a)
-    n = lines.shape[1]
-    rows, count = np.empty(n + 1, dtype=np.int32), n
-    if first < 0:
-        rows[:n] = np.arange(n)
-    else:
-        a, b = lines[rule[first, 0]], lines[rule[second, 0]]
-        a_low, b_low = np.uint8(rule[first, 1]), np.uint8(rule[second, 1])
-        a_size = np.uint8(rule[first, 2] - rule[first, 1])
-        b_size = np.uint8(rule[second, 2] - rule[second, 1])
-        count = 0
-        for r in range(n):
-            rows[count] = r
-            # Differences below zero become large numbers.
-            count += int((np.uint8(a[r] - a_low) < a_size) & (np.uint8(b[r] - b_low) < b_size))
-    terms = np.empty((count, 3))
-    for i in range(count):
+def _ranges_loops(lines, n_cells, rows, e, weights, limits, ends, tried, sign, penalty, top):  # type: ignore[no-untyped-def]
+    """Find the best range as `_ranges` does, in loops to be compiled."""
+    terms = np.empty((len(rows), 3))
+    for i in range(len(rows)):
         r = rows[i]
         terms[i, 0], terms[i, 1], terms[i, 2] = e[r], weights[r, 0], weights[r, 1]
     best = (-np.inf, 0, 0, 0, 0)
     for m in tried:
         k, line = n_cells[m], lines[m]
         h = np.zeros((k, 3))
-        for i in range(count):
+        for i in range(len(rows)):
             cell = h[line[rows[i]]]
             cell[0] += terms[i, 0]
             cell[1] += terms[i, 1]
@@ -552,9 +528,9 @@ def _step_loops(table, e, rule, free, tried, sign, penalty, top):  # type: ignor
 def _kernels() -> Sequence[Callable[..., Any]]:
     """Return both kernels: compiled if numba is installed."""
     try:
-        return _compiled(_scan_loops), _compiled(_step_loops)
+        return _compiled(_scan_loops), _compiled(_ranges_loops)
     except ModuleNotFoundError:
-        return _scan, _step
+        return _scan, _ranges
 
 
 @cache

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields, replace
 from os import PathLike
 from typing import Any
 
@@ -12,8 +12,8 @@ import numpy as np
 from varcal._arrays import Bools
 from varcal._edge_texts import edge_texts, zone_text
 from varcal._export.dialects import DIALECTS, Dialect
-from varcal._files.conform import restored
-from varcal._files.document import Kind as SavedKind
+from varcal._files.saved import Kind as SavedKind
+from varcal._files.schema import built, plain, restored
 from varcal._input.dates import as_dates, with_dates
 from varcal._input.events import CORRECT
 from varcal._input.frames import columns_by_name, frame_of
@@ -39,13 +39,6 @@ from varcal.exceptions import InputError
 SCORE = "score"
 #: A rule lists at most this many levels.
 MOST_LISTED = 6
-#: The columns of the table of slices.
-# fmt: off
-_COLUMNS = (
-    "rule", "claim", "rows", "share", "weight", "predicted", "observed", "gap", "shrunk", "low",
-    "high", "p_adjusted", "over_parents", "depth",
-)
-# fmt: on
 
 
 @dataclass(frozen=True)
@@ -130,9 +123,11 @@ class Condition:
     def to_sql(self, dialect: Dialect, column: str | None = None) -> str:
         """Write the condition for a database; it is never NULL."""
         name = dialect.identifier(column or self.variable)
+        gone = f"{name} IS NULL"
+        if self.kind == "numeric":
+            gone += f" OR {dialect.is_nan.format(self._number_sql(dialect, name))}"
         if not self.values:
-            return f"({self._missing_sql(dialect, name)})"
-        gone = self._missing_sql(dialect, name)
+            return f"({gone})"
         if self.kind == "levels":
             listed = ", ".join(_literal(dialect, self.variable, level) for level in self.levels)
             inside = f"{name} {'NOT IN' if self.negated else 'IN'} ({listed})" if listed else ""
@@ -154,11 +149,6 @@ class Condition:
                 "use a column of seconds",
             )
         return dialect.seconds.format(name)
-
-    def _missing_sql(self, dialect: Dialect, name: str) -> str:
-        if self.kind != "numeric":
-            return f"{name} IS NULL"
-        return f"{name} IS NULL OR {dialect.is_nan.format(self._number_sql(dialect, name))}"
 
     def _of_same_kind(self, variable: Variable) -> Variable:
         """Read text as dates where the rule has dates, and refuse another kind."""
@@ -189,14 +179,12 @@ class Condition:
         dated = self.kind == "datetime"
         texts = edge_texts(ends, datetime=dated, duration=self.kind == "duration", zone=self.zone)
         texts = [text.replace("-", MINUS) if not dated else text for text in texts]
-        told = ""
+        if not texts:
+            return ""
+        told = f"{self.variable} {'>' if self.high is None else '≤'} {texts[0]}"
         if len(texts) == 2:
             told = f"{texts[0]} < {self.variable} ≤ {texts[1]}"
-        elif self.low is not None:
-            told = f"{self.variable} > {texts[0]}"
-        elif self.high is not None:
-            told = f"{self.variable} ≤ {texts[0]}"
-        return told + zone_text(self.zone) if told else ""
+        return told + zone_text(self.zone)
 
     def _levels_text(self) -> str:
         names = [str(level) for level in self.levels]
@@ -323,10 +311,13 @@ class Slice(Shown):
         columns = columns_by_name(X, "X")
         parts: list[Bools] = []
         for condition in self.conditions:
+            name = condition.variable
             if condition.is_score:
-                variable = Variable(condition.variable, "numeric", _score_of(p, self.key))
+                variable = Variable(name, "numeric", _score_of(p, self.key))
+            elif name in columns:
+                variable = with_dates(Variable.of(columns[name], name, "X"))
             else:
-                variable = _variable(columns, condition.variable)
+                raise InputError.no_column(name, columns, "X", where="X")
             parts.append(condition.mask(variable))
             if len(parts[0]) != len(parts[-1]):
                 raise InputError(
@@ -369,16 +360,13 @@ class Slice(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
-        return {"rule": self.rule, "sentence": self.sentence, **asdict(self)}
+        return {"rule": self.rule, "sentence": self.sentence, **plain(self)}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Slice:
         """Return the slice that `to_dict` described."""
-        given = {k: v for k, v in data.items() if k not in ("rule", "sentence", "conditions")}
-        conditions = tuple(
-            Condition(**one | {"levels": tuple(one["levels"])}) for one in data["conditions"]
-        )
-        return cls(conditions=conditions, **given)
+        found: Slice = built({each.name: data[each.name] for each in fields(cls)}, cls)
+        return found
 
 
 @dataclass(frozen=True, repr=False)
@@ -461,32 +449,26 @@ class Slices(Shown):
 
     def to_frame(self) -> Any:
         """Return the slices as a frame of the input's library, one row per slice."""
-        columns = {name: [getattr(one, name) for one in self.slices] for name in _COLUMNS}
+        figures = [each.name for each in fields(Slice) if each.name not in ("conditions", "key")]
+        names = ("rule", *figures, "depth")
+        columns = {name: [getattr(one, name) for one in self.slices] for name in names}
         return frame_of(columns, self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         head = {"format": SLICES.format, "varcal": __version__, "sentence": self.sentence}
-        lists = {
-            "notes": list(self.notes),
-            "left_out": [list(pair) for pair in self.left_out],
-            "slices": [one.to_dict() for one in self.slices],
-        }
-        return head | {each.name: getattr(self, each.name) for each in fields(self)} | lists
+        return head | plain(self) | {"slices": [one.to_dict() for one in self.slices]}
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Slices:
         """Return the slices that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "saved slices")
 
-    @classmethod
-    def _of(cls, data: Mapping[str, Any]) -> Slices:
-        tuples = {
-            "notes": tuple(data["notes"]),
-            "left_out": tuple((name, reason) for name, reason in data["left_out"]),
-            "slices": tuple(Slice.from_dict(one) for one in data["slices"]),
-        }
-        return cls(**{each.name: data[each.name] for each in fields(cls)} | tuples)
+        def build() -> Slices:
+            found = {each.name: data[each.name] for each in fields(cls)} | {"slices": []}
+            slices = tuple(Slice.from_dict(one) for one in data["slices"])
+            return replace(built(found, cls), slices=slices)
+
+        return restored(build, cls, "saved slices")
 
     @checked()
     def save(self, path: str | PathLike[str]) -> None:
@@ -534,12 +516,6 @@ def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
 
 #: Saved slices.
 SLICES = SavedKind("slices", "a file of saved slices", 1, Slices.from_dict)
-
-
-def _variable(columns: Mapping[str, object], name: str) -> Variable:
-    if name not in columns:
-        raise InputError.no_column(name, columns, "X", where="X")
-    return with_dates(Variable.of(columns[name], name, "X"))
 
 
 def _score_of(p: object, key: int) -> np.ndarray[Any, Any]:

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import edge_texts
-from varcal._files.conform import restored
+from varcal._files.schema import restored
 from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._input.events import audit_keys, claim_names, claim_of
-from varcal._input.frames import Table, column_of, frame_of, is_frame
+from varcal._input.frames import Table, column_of, columns_by_name, frame_of
 from varcal._input.groups import buckets
 from varcal._options import check_count, checked
 from varcal._search.cells import (
@@ -21,16 +21,15 @@ from varcal._search.cells import (
     SurfaceAxis,
     axis_of,
     bins_of,
-    number_array,
+    from_lists,
     plain_lists,
     read_rows,
 )
 from varcal._sums.bins import JointBins
-from varcal._sums.gather import refuse_sums
-from varcal._sums.kernel import bin_rows
+from varcal._sums.evidence import refuse_sums
 from varcal._sums.profile import cells_of
 from varcal._sums.sources import lazy_rows
-from varcal._sums.stats import BinnedStats
+from varcal._sums.stats import BinnedStats, bin_rows
 from varcal._text import (
     count,
     gap_said,
@@ -178,21 +177,21 @@ class Surface:
     def to_frame(self) -> Any:
         """Return the cells with rows as a frame of the input's library."""
         cells = np.nonzero(self.n)
+        taken = {"rows", *SERIES, "sure"}
         columns: dict[str, Any] = {}
-        for axis, place, other in zip(
-            (self.first, self.second), cells, ("first", "second"), strict=True
-        ):
-            name = other if axis.name in {"rows", *SERIES, "sure"} else axis.name
-            columns[name] = [axis.labels[k] for k in place]
+        for name, place in zip(("first", "second"), cells, strict=True):
+            axis = getattr(self, name)
+            own = name if axis.name in taken else axis.name
+            columns[own] = [axis.labels[k] for k in place]
         columns |= {"rows": self.n[cells], **{name: getattr(self, name)[cells] for name in SERIES}}
         return frame_of(columns | {"sure": self.sure[cells]}, self.backend)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON (NaN as None)."""
-        names = [each.name for each in fields(self) if each.name != "backend"]
-        return {"sentence": self.sentence} | {
-            name: plain_lists(getattr(self, name)) for name in names
-        }
+        plain = {"sentence": self.sentence, **plain_lists(self)}
+        plain["others"] = [one.to_dict() for one in self.others]
+        del plain["backend"]
+        return plain
 
     def _check_saved(self) -> None:
         """Raise ValueError unless every array has a number, not a huge one, for every cell."""
@@ -208,22 +207,7 @@ class Surface:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Surface:
         """Return the surface that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "a surface")
-
-    @classmethod
-    def _of(cls, data: Mapping[str, Any]) -> Surface:
-        given = {each.name: data[each.name] for each in fields(cls) if each.name != "backend"}
-        return cls(
-            **given
-            | {name: number_array(data[name]) for name in SERIES}
-            | {
-                "first": SurfaceAxis.from_dict(data["first"]),
-                "second": SurfaceAxis.from_dict(data["second"]),
-                "n": np.array(data["n"], dtype=np.int64),
-                "notes": tuple(data["notes"]),
-                "others": tuple(cls.from_dict(one) for one in data["others"]),
-            }
-        )
+        return restored(lambda: from_lists(cls, data), cls, "a surface")
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the gap over both variables.
@@ -394,36 +378,10 @@ WIDER = 1.12
 LEAST_WINDOW = 0.2
 
 
-@dataclass(frozen=True, eq=False)
-class SurfaceBand:
-    """The smoothed gap of each cell; arrays have the shape (m1, m2).
-
-    Attributes
-    ----------
-    gap, se : ndarray
-        Smoothed gap and its standard error, NaN where there are no rows.
-    judged : ndarray of bool
-        Cells whose estimate rests on enough rows.
-    critical : float
-        Half-width of the simultaneous band over the judged cells, in standard errors.
-    p_value : float
-        How likely a deviation as large would be anywhere if the gap were zero everywhere.
-    half_width : float
-        Half-width of the smoother.
-    """
-
-    gap: Floats
-    se: Floats
-    judged: Bools
-    critical: float
-    p_value: float
-    half_width: float
-
-
-def surface_band(
+def _smoothed(
     stats: BinnedStats, first: SurfaceAxis, second: SurfaceAxis, *, level: float, random_state: int
-) -> SurfaceBand:
-    """Smooth the gaps of cells and find the band that holds for all of them at once."""
+) -> dict[str, Any]:
+    """Smooth the gaps of cells; return them with their band, p-value and half-width."""
     shape = len(first), len(second)
     filled = stats.total("weight") > 0
     weight = stats.total("weight").reshape(shape)
@@ -451,19 +409,18 @@ def surface_band(
     observed = float(np.max(np.abs(fit[judged]) / se[judged])) / wider if judged.any() else 0.0
     p_value = (1 + int((largest >= observed).sum())) / (1 + len(largest))
 
-    def spread(values: Floats, empty: float = np.nan) -> Floats:
-        whole = np.full(len(filled), empty)
-        whole[filled] = values
-        return whole.reshape(shape)
-
-    return SurfaceBand(
-        gap=spread(np.clip(fit, -1.0, 1.0)),
-        se=spread(se),
-        judged=spread(judged.astype(float), 0.0) > 0,
-        critical=critical,
-        p_value=p_value if judged.any() else 1.0,
-        half_width=half_width,
-    )
+    reach = np.where(judged, critical * se, np.nan)
+    gap, low, high = np.full((3, len(filled)), np.nan)
+    gap[filled] = np.clip(fit, -1.0, 1.0)
+    low[filled] = np.maximum(gap[filled] - reach, -1.0)
+    high[filled] = np.minimum(gap[filled] + reach, 1.0)
+    return {
+        "gap": gap.reshape(shape),
+        "low": low.reshape(shape),
+        "high": high.reshape(shape),
+        "p_value": p_value if judged.any() else 1.0,
+        "half_width": half_width,
+    }
 
 
 def _largest_deviations(factor: Floats, se: Floats, dof: float, random_state: int) -> Floats:
@@ -576,46 +533,40 @@ def surface_of(
             raise InputError(
                 f"{variable.name!r} is missing at every row", "give a variable with values"
             )
-    parts = [bins_of(variable) for variable in variables]
-    joint = JointBins(tuple(parts))
-    bucket, n_buckets = buckets(predictions.unit)
-    each = 1 - (1 - level) / len(keys)
+    parts = tuple(bins_of(variable) for variable in variables)
+    units = buckets(predictions.unit)
     names = claim_names(predictions.classes, keys)
     found = []
     for key in keys:
         claim = claim_of(predictions, key)
         stats = bin_rows(
-            joint, variables, claim.scores, claim.hits, predictions.weight, bucket, n_buckets
+            JointBins(parts), variables, claim.score, claim.hit, predictions.weight, *units
         )
-        shape = parts[0].size, parts[1].size
-        n = stats.n.reshape(shape)
-        axes = [
+        n = stats.n.reshape([bins.size for bins in parts])
+        first, second = (
             axis_of(variable, bins, n.sum(axis=1 - k))
             for k, (variable, bins) in enumerate(zip(variables, parts, strict=True))
-        ]
-        band = surface_band(stats, axes[0], axes[1], level=each, random_state=random_state)
-        reach = np.where(band.judged, band.critical * band.se, np.nan)
-        weight = stats.total("weight")
+        )
+        each = 1 - (1 - level) / len(keys)
+        smoothed = _smoothed(stats, first, second, level=each, random_state=random_state)
+        smoothed["p_value"] = min(1.0, smoothed["p_value"] * len(keys))
+        score, hit, weight = (stats.total(name).sum() for name in ("score", "hit", "weight"))
         found.append(
             Surface(
-                first=axes[0],
-                second=axes[1],
+                first=first,
+                second=second,
                 claim=names[key],
                 n=n,
-                share=stats.share.reshape(shape),
-                predicted=stats.confidence.reshape(shape),
-                observed=stats.accuracy.reshape(shape),
-                gap=band.gap,
-                low=np.maximum(band.gap - reach, -1.0),
-                high=np.minimum(band.gap + reach, 1.0),
-                p_value=min(1.0, band.p_value * len(keys)),
-                overall=float((stats.total("score") - stats.total("hit")).sum() / weight.sum()),
-                half_width=band.half_width,
+                share=stats.share.reshape(n.shape),
+                predicted=stats.confidence.reshape(n.shape),
+                observed=stats.accuracy.reshape(n.shape),
+                **smoothed,
+                overall=float((score - hit) / weight),
                 level=level,
                 n_rows=len(predictions),
                 n_dropped=predictions.n_dropped,
                 grouped=predictions.unit is not None,
-                notes=(rows.note,) if rows.note else (),
+                notes=rows.notes,
                 engine=rows.engine,
                 backend=predictions.backend,
             )
@@ -632,45 +583,27 @@ def _clearest(one: Surface) -> tuple[float, float]:
 
 def _pair(v1: object, v2: object, data: object) -> object:
     """Return both variables with their names, in a form that rows are read by."""
-    if lazy_rows(data) is not None:
-        for argument, value in (("v1", v1), ("v2", v2)):
-            if not isinstance(value, str):
-                raise InputError(
-                    f"{argument} is a {type(value).__name__}, but data is read in batches",
-                    "give the name of a column of data",
-                    argument,
-                )
-        _check_different(str(v1), str(v2))
-        return [v1, v2]
-    table = None if data is None else Table.of(data, "data")
+    lazy = lazy_rows(data) is not None
+    table = None if lazy or data is None else Table.of(data, "data")
     columns: dict[str, object] = {}
     for argument, value in (("v1", v1), ("v2", v2)):
-        name, column = _named(value, table, argument)
-        if columns:
-            _check_different(next(iter(columns)), name)
-        columns[name] = column
-    return columns
-
-
-def _named(value: object, table: Table | None, argument: str) -> tuple[str, object]:
-    """Return a variable and its name: that of its column, or that of the argument."""
-    if is_frame(value) or isinstance(value, Mapping):
-        frame = Table.of(value, argument)
-        if len(frame.columns) != 1:
+        if lazy and not isinstance(value, str):
             raise InputError(
-                f"{argument} has {len(frame.columns)} columns", "give one variable", argument
+                f"{argument} is a {type(value).__name__}, but data is read in batches",
+                "give the name of a column of data",
+                argument,
             )
-        return frame.columns[0], frame.column(frame.columns[0], argument)
-    given = value if isinstance(value, str) else getattr(value, "name", None)
-    name = given if isinstance(given, str) and given else argument
-    return name, column_of(value, table, argument)
-
-
-def _check_different(first: str, second: str) -> None:
-    if first == second:
-        raise InputError(
-            f"v1 and v2 are both {first!r}", "give two different variables", argument="v2"
-        )
+        column = value if lazy else column_of(value, table, argument)
+        found = {value: column} if isinstance(value, str) else {}
+        found = found or columns_by_name(column, argument, argument)
+        if len(found) != 1:
+            raise InputError(f"{argument} has {len(found)} columns", "give one variable", argument)
+        if (name := next(iter(found))) in columns:
+            raise InputError(
+                f"v1 and v2 are both {name!r}", "give two different variables", argument="v2"
+            )
+        columns |= found
+    return list(columns) if lazy else columns
 
 
 #: How much of a cell's colour is left where the gap may be zero.
@@ -685,9 +618,13 @@ _TICKS = 6
 Segment = tuple[tuple[float, float], tuple[float, float]]
 
 
-@dataclass(frozen=True, eq=False)
 class SurfaceView:
     """A surface as it is drawn: the first variable to the right, the second upwards.
+
+    Parameters
+    ----------
+    found : Surface
+        The surface.
 
     Attributes
     ----------
@@ -695,63 +632,31 @@ class SurfaceView:
         Two numeric variables; numbers by level; levels by level.
     across, up : SurfaceAxis
         The variables; of strips, `up` has the levels.
-    gap, low, high : ndarray of shape (len(up), len(across))
-        The figures.
-    n : ndarray of int
-        Rows.
-    sure : ndarray of int
-        The mask.
-    judged : ndarray of bool
-        Whether there are enough rows.
+    gap, low, high, n, sure, judged : ndarray of shape (len(up), len(across))
+        The figures, rows and masks of the surface.
     most : float
         The end of the scale of colours.
-    title, legend, scale : str
+    title, legend, scale, claim : str
         Texts.
-    claim : str
-        The claim.
     """
 
-    kind: str
-    across: SurfaceAxis
-    up: SurfaceAxis
-    gap: Floats
-    low: Floats
-    high: Floats
-    n: Ints
-    sure: Ints
-    judged: Bools
-    most: float
-    title: str
-    legend: str
-    scale: str
-    claim: str
-
-    @classmethod
-    def of(cls, found: Surface) -> SurfaceView:
-        """Arrange a surface for drawing."""
+    def __init__(self, found: Surface) -> None:
         levels = [axis.kind == "levels" for axis in (found.first, found.second)]
         turned = levels == [True, False]
-        across, up = (found.second, found.first) if turned else (found.first, found.second)
+        self.kind = "table" if all(levels) else "strips" if any(levels) else "map"
+        self.across, self.up = (found.first, found.second)[:: -1 if turned else 1]
+        arrays = (found.gap, found.low, found.high, found.n, found.sure, found.judged)
+        shown: Any = arrays if turned else [array.T for array in arrays]
+        self.gap, self.low, self.high, self.n, self.sure, self.judged = shown
         seen = np.abs(found.gap[found.judged]).max(initial=0.0)
-        over, under = (gap_side(sign, found.claim) for sign in (1.0, -1.0))
-        arrays = {
-            name: getattr(found, name) if turned else getattr(found, name).T
-            for name in ("gap", "low", "high", "n", "sure", "judged")
-        }
-        return cls(
-            kind="table" if all(levels) else "strips" if any(levels) else "map",
-            across=across,
-            up=up,
-            **arrays,
-            most=next((end for end in _SCALES if end >= seen), 1.0),
-            title=_title(found),
-            legend=(
-                f"strong colours: surely off, {level_text(found.level)} for all cells at once; "
-                f"grey: too few rows. {count(found.n_rows, 'row')}"
-            ),
-            scale=f"gap in points: below 0 {under}, above 0 {over}",
-            claim=found.claim,
+        self.most = next((end for end in _SCALES if end >= seen), 1.0)
+        self.claim, self.title = found.claim, _title(found)
+        self.legend = (
+            f"strong colours: surely off, {level_text(found.level)} for all cells at once; "
+            f"grey: too few rows. {count(found.n_rows, 'row')}"
         )
+        over, under = (gap_side(sign, found.claim) for sign in (1.0, -1.0))
+        self.scale = f"gap in points: below 0 {under}, above 0 {over}"
 
     @property
     def strength(self) -> Floats:

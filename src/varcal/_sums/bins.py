@@ -10,7 +10,6 @@ from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import edge_texts, zone_text
@@ -37,7 +36,7 @@ class CutGrid:
     ----------
     cuts : ndarray of float
         The cuts, and infinity after the last.
-    start : ndarray of uint32
+    start : ndarray of int
         The number of cuts in the cells before each.
     scale : float
         Cells per unit of the variable.
@@ -46,7 +45,7 @@ class CutGrid:
     """
 
     cuts: Floats
-    start: NDArray[np.uint32]
+    start: Ints
     scale: float = 0.0
     steps: int = 0
 
@@ -67,9 +66,8 @@ class CutGrid:
                 break
             counts = np.bincount(((ends[:-1] - ends[0]) * scale).astype(np.intp), minlength=cells)
             if counts.max() <= _MOST_STEPS:
-                start = (np.cumsum(counts) - counts).astype(np.uint32)
-                return cls(ends, start, scale, int(counts.max()))
-        return cls(ends, np.zeros(1, np.uint32))
+                return cls(ends, np.cumsum(counts) - counts, scale, int(counts.max()))
+        return cls(ends, np.zeros(1, np.intp))
 
     def find(self, values: Floats) -> Ints:
         """Return the number of cuts below each value (an arbitrary bin for NaN)."""
@@ -78,11 +76,11 @@ class CutGrid:
         with np.errstate(invalid="ignore", over="ignore"):
             position = values - self.cuts[0]
             position *= self.scale
-        np.fmax(position, 0.0, out=position)  # also replaces NaN
-        np.minimum(position, len(self.start) - 1, out=position)
-        index = self.start[position.astype(np.intp)].astype(np.intp)
+            np.minimum(position, len(self.start) - 1, out=position)
+            cell = position.astype(np.intp)
+        index = self.start.take(cell, mode="clip")  # which is faster than checking
         for _ in range(self.steps):
-            index += values > self.cuts[index]
+            index += values > self.cuts.take(index, mode="clip")
         return index
 
 

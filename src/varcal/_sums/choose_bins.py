@@ -122,8 +122,8 @@ def fine_bins(
     whole: Collection[str] = (),
     *,
     n_fine: int = 0,
-    summary: ArraySummary | None = None,
-    fine_summary: ArraySummary | None = None,
+    summary: Summary | None = None,
+    fine_summary: Summary | None = None,
     counts: tuple[Ints, int] | None = None,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
@@ -142,7 +142,8 @@ def fine_bins(
         if summary is None and not by_rows and not n_fine:
             summary = _ends_only(variable.values)
         elif summary is None:
-            summary = summary_of(variable.values, sampled=edges == "sampled")
+            values = variable.values
+            summary = _sampled_summary(values) if edges == "sampled" else Summary.of(values)
         coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
         # Given cuts, and even ones between the ends, do not depend on a sample.
         coarse = replace(coarse, sampled=summary.sampled and by_rows)
@@ -198,17 +199,17 @@ def cut_points(bins: object, name: str) -> Sequence[Any] | None:
     return bins  # type: ignore[return-value]
 
 
-def _ends_only(values: AnyArray) -> ArraySummary:
+def _ends_only(values: AnyArray) -> Summary:
     """Summarize numbers by their ends: all that given cuts and bins of equal width depend on."""
     ends = Ends.of(values)
     if not ends.n_finite:
-        return ArraySummary(values)
-    return SampledSummary(np.array([ends.low, ends.high]), ends)
+        return Summary.of(values)
+    return Summary(np.array([ends.low, ends.high]), ends, sampled=True)
 
 
 def numeric_bins(
     variable: Variable,
-    summary: ArraySummary,
+    summary: Summary,
     *,
     n_bins: int,
     scheme: str = "quantile",
@@ -220,7 +221,7 @@ def numeric_bins(
     ----------
     variable : Variable
         Only its name, its kind and its time zone are used.
-    summary : ArraySummary
+    summary : Summary
         Quantiles and counts of the column.
     n_bins : int
         The number of bins; ties may leave fewer.
@@ -247,7 +248,7 @@ def numeric_bins(
     levels = support_levels(n_bins) if scheme == "quantile" else np.array([0.0, 1.0])
     quantiles = summary.quantiles(levels)
     if np.isnan(quantiles).any():  # no finite value: infinities, or none at all
-        far = np.inf if summary.above(-np.inf) or summary.count(-np.inf) else -np.inf
+        far = np.inf if summary.below(np.array([np.inf]), equal=True)[0] else -np.inf
         return replace(like, low=-far, high=far)
     low, high = float(quantiles[0]), float(quantiles[-1])
     atoms: list[float] = []
@@ -273,7 +274,7 @@ def support_levels(n_bins: int) -> Floats:
     return np.where(off, np.nextafter(levels, 1), levels)
 
 
-def refine(bins: NumericBins, summary: ArraySummary, n_bins: int) -> NumericBins:
+def refine(bins: NumericBins, summary: Summary, n_bins: int) -> NumericBins:
     """Split bins into about n_bins bins of equal support, keeping every cut.
 
     A quantile is skipped if there would be no row between it and an existing cut.
@@ -281,8 +282,8 @@ def refine(bins: NumericBins, summary: ArraySummary, n_bins: int) -> NumericBins
     wanted = summary.quantiles(np.linspace(0, 1, n_bins + 1))[1:-1]
     wanted = np.unique(wanted[np.isfinite(wanted) & (wanted < bins.high)])
     old = np.array(bins.cuts)
-    left = summary.above_each(wanted)
-    new = wanted[(left > 0) & ~np.isin(left, summary.above_each(old))]
+    left = summary.above(wanted)
+    new = wanted[(left > 0) & ~np.isin(left, summary.above(old))]
     return replace(bins, cuts=tuple(sorted({*bins.cuts, *new.tolist()})))
 
 
@@ -314,13 +315,13 @@ def level_bins(variable: Variable, counts: Ints, n_missing: int, *, rare: float 
 
 
 def _atom_cuts(
-    summary: ArraySummary, n_bins: int, low: float, high: float
+    summary: Summary, n_bins: int, low: float, high: float
 ) -> tuple[tuple[float, ...], list[float]]:
     # A value with 1/n_bins of the rows covers at least one of these levels.
     grid = summary.quantiles(np.linspace(0, 1, 2 * n_bins + 1))
-    total = summary.below(np.inf) + summary.count(np.inf)
+    total = int(summary.below(np.array([np.inf]), equal=True)[0])
     values = np.unique(grid)
-    share = dict(zip(values.tolist(), (summary.count_each(values) / total).tolist(), strict=True))
+    share = dict(zip(values.tolist(), (summary.count(values) / total).tolist(), strict=True))
     atoms = [value for value, part in share.items() if part >= 1 / n_bins and part < 1]
     if not atoms:
         edges = np.unique(summary.quantiles(support_levels(n_bins)))
@@ -334,10 +335,11 @@ def _atom_cuts(
 
 
 def _quantiles_without(
-    summary: ArraySummary, atoms: list[float], n_bins: int, total: int
+    summary: Summary, atoms: list[float], n_bins: int, total: int
 ) -> list[float]:
     """Return the inner quantiles of the rows that hold none of the given values."""
-    spans = sorted((summary.below(atom) / total, summary.count(atom) / total) for atom in atoms)
+    below, counts = (each(np.array(atoms)) / total for each in (summary.below, summary.count))
+    spans = sorted(zip(below.tolist(), counts.tolist(), strict=True))
     rest = 1 - sum(part for _, part in spans)
     levels = []
     for level in np.linspace(0, 1, n_bins + 1)[1:-1] * rest if n_bins else ():
@@ -348,7 +350,7 @@ def _quantiles_without(
 
 
 def _given_cuts(
-    variable: Variable, summary: ArraySummary, cuts: Sequence[Any]
+    variable: Variable, summary: Summary, cuts: Sequence[Any]
 ) -> tuple[tuple[float, ...], float, float, frozenset[float]]:
     given = with_dates(Variable.of(cuts, variable.name, "bins"))
     edges = given.values.astype(np.float64)
@@ -374,13 +376,13 @@ def _given_cuts(
     low, high = (float(edge) for edge in summary.quantiles(np.array([0.0, 1.0])))
     inner = [float(edge) for edge in edges[1:-1]]
     starts: frozenset[float] = frozenset()
-    if summary.below(first):
+    if summary.below(edges[:1])[0]:
         inner.insert(0, float(np.nextafter(first, -np.inf)))
         starts = frozenset([first])
         low = low if low < first else -np.inf
     else:
         low = first
-    if not summary.above(last):
+    if not summary.above(edges[-1:])[0]:
         high = last
     else:
         high = high if high > last else np.inf
@@ -431,25 +433,36 @@ class Ends:
         )
 
 
-class ArraySummary:
-    """Exact quantiles and counts of a numeric array.
+class Summary:
+    """Quantiles and counts of a numeric column, from all its rows or from a sample of them.
+
+    Of a sample, the smallest and the largest finite value and the numbers of missing and of
+    infinite values are those of all rows; a count is 0 only where there is no such row beyond
+    these ends. Quantiles and counts that are asked for are noted (`brackets`).
 
     Parameters
     ----------
-    values : ndarray
-        The numbers; missing ones are NaN.
+    finite : ndarray
+        The finite values, in any order.
+    ends : Ends
+        What is known of all rows.
+    sampled : bool
+        Whether the values are those of a sample.
     """
 
-    #: Whether quantiles and counts are those of a sample.
-    sampled = False
+    def __init__(self, finite: AnyArray, ends: Ends, *, sampled: bool = False) -> None:
+        self._ends, self.sampled, self.n_missing = ends, sampled, ends.n_missing
+        self._ordered = np.sort(finite).astype(np.float64, copy=False)
+        if sampled:
+            self._ordered = np.concatenate([[ends.low], self._ordered, [ends.high]])
+        self._n_ordered = len(self._ordered)
+        self._asked: list[Floats] = [np.array([0.0, 1.0])]
 
-    def __init__(self, values: AnyArray) -> None:
-        self._ends = ends = Ends.of(values)
-        self.n_missing = ends.n_missing
-        self._n_ordered = ends.n_finite
-        finite = values if ends.n_finite == len(values) else values[np.isfinite(values)]
-        if ends.n_finite:
-            self._ordered = np.sort(finite).astype(np.float64, copy=False)
+    @classmethod
+    def of(cls, values: AnyArray) -> Summary:
+        """Summarize all values of a column; missing ones are NaN."""
+        ends = Ends.of(values)
+        return cls(values if ends.n_finite == len(values) else values[np.isfinite(values)], ends)
 
     def quantiles(self, levels: Floats) -> Floats:
         """Return linearly interpolated quantiles of the finite values, NaN if there are none.
@@ -458,6 +471,7 @@ class ArraySummary:
         """
         if not self._n_ordered:
             return np.full(len(levels), np.nan)
+        self._asked.append(levels)
         last = self._n_ordered - 1
         position = levels * last
         before = np.floor(position).astype(np.intp)
@@ -471,104 +485,50 @@ class ArraySummary:
             far = np.where(t >= 0.5, b - half * (2 * (1 - t)), a + half * (2 * t))
         return np.where(np.isfinite(width), near, far)
 
-    def below(self, value: float) -> int:
-        """Return how many rows hold a smaller value."""
-        return int(self._up_to(np.array([value]), equal=False)[0])
-
-    def above(self, value: float) -> int:
-        """Return how many rows hold a larger value."""
-        return int(self.above_each(np.array([value]))[0])
-
-    def above_each(self, values: Floats) -> Ints:
-        """Return how many rows hold a larger value, for each of some values."""
-        ends = self._ends
-        return ends.n_low + ends.n_finite + ends.n_high - self._up_to(values, equal=True)
-
-    def count(self, value: float) -> int:
-        """Return how many rows hold exactly this value."""
-        return int(self.count_each(np.array([value]))[0])
-
-    def count_each(self, values: Floats) -> Ints:
-        """Return how many rows hold exactly each of some values."""
-        return self._up_to(values, equal=True) - self._up_to(values, equal=False)
-
-    def _up_to(self, values: Floats, *, equal: bool) -> Ints:
-        """Return how many rows hold a smaller value, or at most this one."""
+    def below(self, values: Floats, *, equal: bool = False) -> Ints:
+        """Return how many rows hold a smaller value than each of some, or at most this one."""
         ends = self._ends
         found = np.zeros(len(values), np.intp)
         if ends.n_finite:
-            found += self._below(values, equal)
+            finite = self._below(values, equal)
+            self._asked.append(finite / ends.n_finite)
+            found += finite
         found += ends.n_low * ((values > -np.inf) | equal)
         return found + ends.n_high * ((values == np.inf) & equal)
+
+    def above(self, values: Floats) -> Ints:
+        """Return how many rows hold a larger value than each of some."""
+        ends = self._ends
+        return ends.n_low + ends.n_finite + ends.n_high - self.below(values, equal=True)
+
+    def count(self, values: Floats) -> Ints:
+        """Return how many rows hold exactly each of some values."""
+        return self.below(values, equal=True) - self.below(values)
 
     def _at(self, ranks: Ints) -> Floats:
         return self._ordered[ranks]
 
     def _below(self, values: Floats, equal: bool) -> Ints:
-        return np.searchsorted(self._ordered, values, side="right" if equal else "left")
-
-
-class SampledSummary(ArraySummary):
-    """Quantiles and counts of a long numeric column, from a random sample of its rows.
-
-    The smallest and the largest finite value and the numbers of missing and of infinite values
-    are those of all rows; a count is 0 only where there is no such row beyond these ends.
-
-    Parameters
-    ----------
-    sample : ndarray
-        Finite values of the sampled rows.
-    ends : Ends
-        What is known of all rows.
-    """
-
-    sampled = True
-
-    def __init__(self, sample: Floats, ends: Ends) -> None:
-        self._ends = ends
-        self.n_missing = ends.n_missing
-        self._sample = np.concatenate([[ends.low], np.sort(sample), [ends.high]])
-        self._n_ordered = len(self._sample)
-
-    def _at(self, ranks: Ints) -> Floats:
-        return self._sample[ranks]
-
-    def _below(self, values: Floats, equal: bool) -> Ints:
         ends = self._ends
-        found = np.searchsorted(self._sample, values, side="right" if equal else "left")
-        found = np.maximum(ends.n_finite * found // len(self._sample), values > ends.low)
+        found = np.searchsorted(self._ordered, values, side="right" if equal else "left")
+        if not self.sampled:
+            return found
+        found = np.maximum(ends.n_finite * found // self._n_ordered, values > ends.low)
         return np.minimum(found, ends.n_finite - (values < ends.high))
 
-
-class RecordedSummary(SampledSummary):
-    """A sample that notes which quantiles and counts it is asked for."""
-
-    def __init__(self, other: SampledSummary) -> None:
-        self.__dict__.update(other.__dict__)
-        self._levels: list[float] = [0.0, 1.0]
-
-    def quantiles(self, levels: Floats) -> Floats:
-        """Return quantiles, and note their levels."""
-        self._levels += levels.tolist()
-        return super().quantiles(levels)
-
-    def _below(self, values: Floats, equal: bool) -> Ints:
-        found = super()._below(values, equal)
-        self._levels += (found / self._ends.n_finite).tolist()
-        return found
-
     def brackets(self, reach: float) -> Floats:
-        """Return the ends of disjoint brackets around what was asked for.
+        """Return the ends of disjoint brackets around what a sample was asked for.
 
         Half of a bracket is `reach` standard errors of the sample's rank wide.
         """
-        many = len(self._sample) - 2
+        many = self._n_ordered - 2
         if not many:
             return np.array([self._ends.low, self._ends.high])
-        level = np.unique(np.clip(self._levels, 0.0, 1.0))
+        level = np.unique(np.clip(np.concatenate(self._asked), 0.0, 1.0))
         half = reach * np.sqrt(level * (1 - level) / many) + reach / many
-        low = super().quantiles(np.maximum(level - half, 0.0))
-        high = super().quantiles(np.minimum(level + half, 1.0))
+        low = self.quantiles(np.maximum(level - half, 0.0))
+        high = self.quantiles(np.minimum(level + half, 1.0))
+        del self._asked[-2:]
         first = np.append(True, low[1:] > np.maximum.accumulate(high)[:-1])
         last = np.append(np.flatnonzero(first)[1:] - 1, len(high) - 1)
         return np.column_stack([low[first], np.maximum.accumulate(high)[last]]).ravel()
@@ -601,7 +561,7 @@ class MissedError(Exception):
     """A rank lies outside all brackets."""
 
 
-class RankedSummary(ArraySummary):
+class RankedSummary(Summary):
     """Exact quantiles and counts of a column at the places that brackets cover.
 
     Parameters
@@ -615,7 +575,8 @@ class RankedSummary(ArraySummary):
     """
 
     def __init__(self, ranks: Ranks, brackets: Floats, ends: Ends) -> None:
-        self._ends, self.n_missing, self._n_ordered = ends, ends.n_missing, ends.n_finite
+        super().__init__(np.zeros(0), ends)
+        self._n_ordered = ends.n_finite
         self._low, self._high = brackets[::2], brackets[1::2]
         parts = [np.concatenate(each) for each in zip(*ranks.held, strict=True)]
         self._values, place = np.unique(parts[0], return_inverse=True)
@@ -647,24 +608,14 @@ class RankedSummary(ArraySummary):
         return self._outside[bracket] + self._inside[place]
 
 
-def summary_of(values: AnyArray, *, sampled: bool = False) -> ArraySummary:
-    """Summarize an array: exactly, or if asked and it is long by a sample of its rows.
-
-    Examples
-    --------
-    >>> summary_of(np.array([3.0, 1.0, 2.0])).sampled
-    False
-    """
-    if not sampled or len(values) <= SAMPLE:
-        return ArraySummary(values)
+def _sampled_summary(values: AnyArray) -> Summary:
+    """Summarize an array by a sample of its rows if it is long."""
     ends = Ends.of(values)
     if ends.n_finite <= SAMPLE:
-        return ArraySummary(values)
+        return Summary.of(values)
     wanted = min(-(-SAMPLE * len(values) // ends.n_finite), len(values))
     taken = values.take(_sample_rows(len(values), wanted)).astype(np.float64, copy=False)
-    if ends.n_finite < len(values):
-        taken = taken[np.isfinite(taken)]
-    return SampledSummary(taken, ends)
+    return Summary(taken[np.isfinite(taken)], ends, sampled=True)
 
 
 @lru_cache(maxsize=1)

@@ -2,23 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+import datetime as dt
+from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
-from varcal._input.events import COLLECTED_EVENTS
-from varcal._input.frames import Table
-from varcal._input.labels import Part
+import numpy as np
+
+from varcal._arrays import AnyArray
+from varcal._files.saved import Kind
+from varcal._files.schema import BrokenError, array_of, built, conform, plain
+from varcal._input.dates import part_name
+from varcal._input.events import COLLECTED_EVENTS, CORRECT
 from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
 from varcal._options import check_choice, check_names, checked, number, or_none
+from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose_bins import BinOptions
-from varcal._sums.collected import Collected
-from varcal._sums.plan import MOST_FINE_CLASSES, BinPlan, Question, Wanted, opened, plan_of, sum_up
-from varcal._sums.sources import lazy_rows
-from varcal._sums.stream import Roles
-from varcal._sums.survey import Survey, survey_of
+from varcal._sums.plan import (
+    MOST_FINE_CLASSES,
+    BinPlan,
+    Collected,
+    Question,
+    Wanted,
+    plan_of,
+    sum_up,
+)
+from varcal._sums.sources import MemoryRows, lazy_rows
+from varcal._sums.stats import FIELDS, MOST_FIELDS
+from varcal._sums.stream import Roles, survey_of
 from varcal.exceptions import InputError
+
+#: The most sums of one file, half a gigabyte; with groups each cell has sums for 256 buckets.
+MOST_SUMS = 2**26
 
 
 @checked(
@@ -92,11 +111,10 @@ def make_bins(
     BinPlan: 2 claims along 1 variable (age)
     """
     _check_monitor(monitor, weight_cap, sample_weight, groups)
-    rows = lazy_rows(data)
-    frame = None if rows is not None else Table.of(data, "data")
-    names = rows.columns if rows is not None else frame.columns  # type: ignore[union-attr]
+    lazy = lazy_rows(data)
+    rows = MemoryRows.of(data, "data") if lazy is None else lazy
     roles = Roles.of(
-        names,
+        rows.columns,
         y,
         p,
         X,
@@ -109,40 +127,34 @@ def make_bins(
     )
     if not roles.v:
         raise InputError("X is None", "name the variables", argument="X")
-    if rows is None:
-        roles.read(_plain(data), classes=classes)  # checks the rows and names those at fault
-        whole = roles.read(_plain(data), part=Part(()))
+    if lazy is None:  # all rows are looked at, and labels at fault are named by row
+        whole = roles.read(rows.read(roles.columns), classes=classes)
         declared = {one.name: one.levels for one in whole.variables}
-        survey = Survey.of(whole, 0).settled(roles, classes, declared, calendar=True)
+        survey = survey_of(rows, roles, classes, 0, calendar=True, declared=declared)
     else:
         survey = survey_of(rows, roles, classes, rows.count(), calendar=True)
     if not survey.roles.v:
         raise all_left_out(survey.odd, odd=True)
-    found = survey.classes
-    few = len(found) <= MOST_FINE_CLASSES
+    few = len(survey.classes) <= MOST_FINE_CLASSES
     if events is not None and not events:
         raise InputError("events is empty", "name at least one, or omit it", argument="events")
-    chosen = events if events is not None else ("both" if few else "correct",)
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
     score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
-    for event in chosen:
+    for event in events if events is not None else ("both" if few else "correct",):
         check_choice("events", event, COLLECTED_EVENTS)
         sided = event in ("both", "classwise")
         question = Question(options, event, pos_label, score=score, sided=sided)
-        question.keys(found)
-        if rows is not None and edges == "exact":
-            survey = question.with_exact_edges(rows, survey)
+        survey = question.with_exact_edges(rows, survey)
         plan = plan_of(survey, question, hashed=True)
         for table in plan.wanted:
             if table.sided or table.slot not in wanted:
-                wanted[table.slot] = opened(table)
-    left_out = plan.left_out if X is ALL else {}
+                wanted[table.slot] = table.opened()
     bets = _bets(list(wanted.values()), monitor) if monitor is not None and not groups else []
     return replace(
         plan,
         wanted=(*wanted.values(), *bets),
-        left_out=left_out,
+        left_out=plan.left_out if X is ALL else {},
         monitor=monitor,
         weight_cap=weight_cap,
     )
@@ -179,19 +191,11 @@ def collect(batch: object, bins: BinPlan) -> Collected:
         raise InputError(
             f"bins is a {type(bins).__name__}", "give the result of make_bins()", argument="bins"
         )
-    rows = lazy_rows(batch)
-    if rows is not None:
-        for name in bins.roles.columns:
-            if name not in rows.columns:
-                raise InputError.no_column(name, rows.columns, "batch")
-        return Collected(bins, sum_up(rows, bins), rows.engine, rows.backend).finite()
-    table = Table.of(batch, "batch")
-    sums = bins.sums_of(bins.roles.read(_plain(batch), part=bins.part))
-    return Collected(bins, sums, "numpy", table.backend).finite()
-
-
-def _plain(data: object) -> Any:
-    return dict(data) if isinstance(data, Mapping) else data
+    rows = lazy_rows(batch) or MemoryRows.of(batch, "batch")
+    for name in bins.roles.columns:
+        if name not in rows.columns:
+            raise InputError.no_column(name, rows.columns, "batch")
+    return sum_up(rows, bins).finite()
 
 
 def _bets(tables: Sequence[Wanted], limit: float) -> list[Wanted]:
@@ -229,3 +233,117 @@ def _check_monitor(
             "it is for a monitor of weighted rows; omit it otherwise",
             argument="weight_cap",
         )
+
+
+def save(collected: Collected, path: str | PathLike[str]) -> None:
+    """Write collected statistics to a file: the plan, and the cells with rows."""
+    if Path(path).suffix.lower() != ".json":
+        raise InputError(
+            f"path has an unknown extension: {str(path)!r}", "use .json", argument="path"
+        )
+    place, sums = collected.cells()
+    head = {"engine": collected.engine, "backend": collected.backend}
+    bins = plan_to_dict(collected.plan)
+    COLLECTED.write(path, head | {"bins": bins, "cells": plain(place), "sums": plain(sums)})
+
+
+def restored(head: dict[str, Any]) -> Collected:
+    """Return the statistics that the entries of a file describe."""
+    plan = plan_from_dict(head["bins"])
+    conform((head["engine"], head["backend"]), tuple[str, str | None], "the engine")
+    place, sums = array_of(head["cells"]), array_of(head["sums"])
+    _check_cells(place, sums, 1 + sum(table[0].size for table in plan.empty().tables))
+    found = plan.of_cells(place, sums)
+    _check_sums(found)
+    return replace(found, engine=head["engine"], backend=head["backend"])
+
+
+def plan_to_dict(plan: BinPlan) -> dict[str, Any]:
+    """Return bins in the types of JSON."""
+    level_bins = [one.fine for one in plan.wanted if isinstance(one.fine, LevelBins)]
+    levels = [level for bins in level_bins for level in (*bins.levels, *bins.pooled)]
+    for label in (*plan.classes, *levels):
+        if not isinstance(label, str | bool | int | float | dt.date):
+            raise InputError(
+                f"a label of type {type(label).__name__} cannot be saved: {label!r}",
+                "use strings, numbers, booleans or dates",
+            )
+    found: dict[str, Any] = plain(plan)
+    return found
+
+
+def plan_from_dict(data: dict[str, Any]) -> BinPlan:
+    """Return the bins that `plan_to_dict` described, if they are sound and fit into memory."""
+    plan: BinPlan = built(data, BinPlan, where="bins")
+    _check_plan(plan)
+    cells = sum(plan.n_buckets * (1 + one.sided) * one.fine.size for one in plan.wanted)
+    if cells * MOST_FIELDS > MOST_SUMS:
+        raise BrokenError(f"it has more than {MOST_SUMS:,} sums")
+    return plan
+
+
+def _check_cells(place: AnyArray, sums: AnyArray, n_cells: int) -> None:
+    """Raise ValueError unless these are distinct cells of tables with the sums of some rows."""
+    if place.dtype.kind != "i" or place.ndim != 1 or sums.shape != (len(place), MOST_FIELDS):
+        raise ValueError("cells and sums do not match")
+    if not len(place) or place[0] or place[-1] >= n_cells or (np.diff(place) < 1).any():
+        raise ValueError("a cell is duplicated or outside its table")
+    n = sums[:, 0]
+    if not np.isfinite(sums).all() or (n != np.floor(n)).any() or (n[1:] < 1).any() or n[0] < 0:
+        raise ValueError("a cell has no valid number of rows")
+
+
+def _check_sums(found: Collected) -> None:
+    """Raise ValueError unless the tables are consistent with each other."""
+    if found.n_dropped < 0:
+        raise ValueError("the number of dropped rows is negative")
+    by_key: dict[tuple[int, bool], AnyArray] = {}
+    for wanted, table in zip(found.plan.wanted, found.tables, strict=True):
+        if int(table[0].sum()) != found.n_rows:
+            raise ValueError("a table does not contain all rows")
+        if wanted.limit is not None:
+            continue
+        if (table[FIELDS.index("weight")] < 0).any():
+            raise ValueError("a cell has a negative weight")
+        sides = table[[0, FIELDS.index("weight")]].sum(axis=-1)
+        first = by_key.setdefault((wanted.key, wanted.sided), sides)
+        if not np.allclose(sides, first, rtol=1e-6):
+            raise ValueError("the tables of a class have different rows on its sides")
+
+
+def _check_plan(plan: BinPlan) -> None:
+    """Raise ValueError unless the bins of a plan are consistent."""
+    if len({wanted.slot for wanted in plan.wanted}) < len(plan.wanted) or not plan.wanted:
+        raise ValueError("a table is duplicated, or there are no tables")
+    kinds = plan.kinds
+    parts = {part_name(part) for part in plan.part.calendar if part[0] in plan.roles.v}
+    if not set(kinds) <= {*plan.roles.v, *parts} or len(parts) < len(plan.part.calendar):
+        raise ValueError("a variable has no column")
+    for wanted in plan.wanted:
+        _check_wanted(wanted, kinds, len(plan.classes))
+
+
+def _check_wanted(wanted: Wanted, kinds: dict[str, Any], n_classes: int) -> None:
+    fine, coarse = wanted.fine, wanted.coarse
+    if not CORRECT <= wanted.key < n_classes or not set(wanted.names) <= set(kinds):
+        raise ValueError("a table has an unknown claim or variable")
+    if wanted.limit is not None and (len(wanted.names) != 1 or fine != coarse):
+        raise ValueError("a table of bets has fine cells, or not one variable")
+    if wanted.sided and (wanted.key == CORRECT or len(wanted.names) != 1):
+        raise ValueError("only a claim about a class along one variable has sides")
+    for bins in (fine, coarse):
+        numeric = isinstance(bins, NumericBins)
+        if numeric == (kinds.get("".join(wanted.names), "numeric") == "levels"):
+            raise ValueError("bins do not match the kind of their variable")
+        if isinstance(bins, NumericBins) and not all(a < b for a, b in pairwise(bins.cuts)):
+            raise ValueError("cuts do not increase")
+    if fine == coarse:
+        return
+    if not (isinstance(fine, NumericBins) and isinstance(coarse, NumericBins)):
+        raise ValueError("levels cannot have two sets of bins")
+    if not set(coarse.cuts) <= set(fine.cuts) or coarse.missing != fine.missing:
+        raise ValueError("coarse bins do not consist of fine ones")
+
+
+#: Files of collected statistics.
+COLLECTED = Kind("collected statistics", "a file of collected statistics", 1, restored)

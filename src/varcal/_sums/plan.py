@@ -1,12 +1,11 @@
-"""BinPlan: which tables are needed and over which bins, chosen once and filled batch by batch."""
+"""The plan: which tables are needed and over which bins, and the tables once they are filled."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import groupby
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -24,25 +23,32 @@ from varcal._input.groups import N_BUCKETS, buckets, sided_buckets
 from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
+from varcal._options import checked
 from varcal._sums.bins import Bins, JointBins, LevelBins
-from varcal._sums.choose_bins import (
-    RARE_LEVEL,
-    BinOptions,
-    check_cut_names,
-)
-from varcal._sums.kernel import BET_FIELDS, BetTable, bin_rows, sum_bets
+from varcal._sums.choose_bins import RARE_LEVEL, BinOptions, check_cut_names
 from varcal._sums.sources import THREADS, LazyRows
 from varcal._sums.spark import SparkRows
-from varcal._sums.stats import FIELDS, BinnedStats
-from varcal._sums.stream import Roles, map_checked
-from varcal._sums.survey import SCORE, Survey
+from varcal._sums.stats import (
+    BET_FIELDS,
+    FIELDS,
+    MOST_FIELDS,
+    BinnedStats,
+    Filling,
+    Run,
+    add_bets,
+    add_rows,
+)
+from varcal._sums.stream import SCORE, Roles, Survey, map_checked
 from varcal._text import count, short
 from varcal.exceptions import InputError
 
 #: Fine cells of a numeric variable; a local fit on them is within 2e-4 of one on rows.
 N_FINE = 1000
-
-
+#: With more classes than this, the claims about classes have no fine cells, to save memory.
+MOST_FINE_CLASSES = 10
+#: The most sums of a plan, 256 MB. Beyond it variables have fewer fine cells; with groups, each of
+#: a thousand cells has sums for 256 buckets and two predicted sides.
+MOST_PLAN_SUMS = 1 << 25
 #: The event of a question that is an audit's.
 AUDIT = "audit"
 
@@ -104,16 +110,12 @@ class Question:
         return find(classes, self.event, self.pos_label)
 
     def with_exact_edges(self, rows: LazyRows, survey: Survey) -> Survey:
-        """Pass over lazy rows once more, for exact quantiles instead of those of the sample."""
+        """Pass over lazy rows once more if edges are to be exact."""
+        edges = self.options["edges"]
+        if not isinstance(edges, str) or edges != "exact":
+            return survey
         scores = self.keys(survey.classes) if self.score is not None or not survey.roles.v else []
         return survey.with_exact_edges(rows, scores, self.options, self.score or self.options)
-
-
-#: With more classes than this, the claims about classes have no fine cells, to save memory.
-MOST_FINE_CLASSES = 10
-#: The most sums of a plan, 256 MB. Beyond it variables have fewer fine cells; with groups, each of
-#: a thousand cells has sums for 256 buckets and two predicted sides.
-MOST_PLAN_SUMS = 1 << 25
 
 
 @dataclass(frozen=True)
@@ -161,21 +163,31 @@ class Wanted:
         """The names of its sums."""
         return FIELDS if self.limit is None else BET_FIELDS
 
+    def opened(self) -> Wanted:
+        """Return a table that also takes levels and missing values that are not known yet."""
+        if not self.names:
+            return self
+        more: Any = {"missing": True}
+        more |= {"open": True} if isinstance(self.fine, LevelBins) else {}
+        fine, coarse = (replace(bins, **more) for bins in (self.fine, self.coarse))
+        return replace(self, fine=fine, coarse=coarse)
 
-@dataclass(frozen=True, eq=False)
-class Sums:
-    """The number of rows and of dropped rows, and the sums of each table; `a + b` adds batches."""
-
-    n_rows: int
-    n_dropped: int
-    tables: tuple[Floats, ...]
-
-    def __add__(self, other: Sums) -> Sums:
-        return Sums(
-            self.n_rows + other.n_rows,
-            self.n_dropped + other.n_dropped,
-            tuple(a + b for a, b in zip(self.tables, other.tables, strict=True)),
-        )
+    def closed(self, sums: Floats) -> tuple[BinnedStats, Any]:
+        """Return the filled table and coarse bins, without extra bins that are empty."""
+        fine: Any = self.fine
+        coarse: Any = self.coarse
+        if isinstance(fine, JointBins):
+            return BinnedStats(fine, sums), coarse
+        empty = sums[0].sum(axis=0) == 0
+        if fine.missing and empty[-1] and fine.size > 1:
+            fine, coarse = replace(fine, missing=False), replace(coarse, missing=False)
+            sums, empty = sums[..., :-1], empty[:-1]
+        if isinstance(fine, LevelBins) and fine.open:
+            other = len(fine.levels)
+            if empty[other] and not fine.pooled and fine.size > 1:
+                sums = np.delete(sums, other, axis=-1)
+                fine = coarse = replace(fine, open=False)
+        return BinnedStats(fine, sums), coarse
 
 
 @dataclass(frozen=True)
@@ -230,24 +242,37 @@ class BinPlan:
         """The kinds of variables by their names."""
         return {variable.name: variable.kind for variable in self.along}
 
-    def __repr__(self) -> str:
-        names = short(", ".join(variable.name for variable in self.along), 50)
-        claims = {table.key for table in self.wanted}
-        along = count(len(self.along), "variable")
-        return f"BinPlan: {count(len(claims), 'claim')} along {along} ({names})"
+    @property
+    def n_buckets(self) -> int:
+        """The number of buckets of groups."""
+        return 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
 
-    def nothing(self) -> Sums:
-        """Return the sums of no rows."""
-        n_buckets = 1 if self.roles.groups is None else len(self.units) or N_BUCKETS
+    def __repr__(self) -> str:
+        claims = {table.key for table in self.wanted}
+        return f"BinPlan: {count(len(claims), 'claim')} along {self.shown}"
+
+    @property
+    def shown(self) -> str:
+        """The variables in words."""
+        names = short(", ".join(variable.name for variable in self.along), 50)
+        return f"{count(len(self.along), 'variable')} ({names})"
+
+    def of_claim(self, key: int) -> list[Wanted]:
+        """Return the tables of one claim."""
+        return [one for one in self.wanted if one.key == key]
+
+    def empty(self) -> Collected:
+        """Return the tables of no rows."""
         shapes = [
-            (len(FIELDS), n_buckets * (1 + table.sided), table.fine.size) for table in self.wanted
+            (len(table.fields), self.n_buckets * (1 + table.sided), table.fine.size)
+            for table in self.wanted
         ]
-        return Sums(0, 0, tuple(np.zeros(shape) for shape in shapes))
+        return Collected(self, 0, 0, tuple(np.zeros(shape) for shape in shapes))
 
     def checked(self, rows: Predictions, start: int = 0) -> Predictions:
         """Return rows whose variables have the kinds of the bins, and whose weights are allowed."""
         if rows.weight is not None and self.weight_cap is not None:
-            above = rows.weight > self._cap
+            above = rows.weight > self.scaled_cap
             if above.any():
                 row = int(above.argmax())
                 raise InputError.at_row(
@@ -263,93 +288,165 @@ class BinPlan:
         return replace(rows, variables=tuple(variables))
 
     @property
-    def _cap(self) -> float:
+    def scaled_cap(self) -> float:
         """The largest weight, on the scale of the weights of rows."""
         return float(np.ldexp(self.weight_cap or 1.0, -self.part.exponent))
 
-    def sums_of(self, rows: Predictions, start: int = 0, *, moments: bool = True) -> Sums:
-        """Return the sums of a batch of checked rows."""
-        sums = self.nothing()
-        self.add(self.checked(rows, start), sums.tables, map, moments=moments)
-        return replace(sums, n_rows=len(rows), n_dropped=rows.n_dropped)
+    def of_cells(self, place: Ints, sums: Floats) -> Collected:
+        """Return the tables that consist of these cells, as `Collected.cells` returns them."""
+        empty = self.empty()
+        ends = np.cumsum([1, *(table[0].size for table in empty.tables)])
+        values = np.zeros((ends[-1], MOST_FIELDS))
+        values[place] = sums
+        for start, table in zip(ends, empty.tables, strict=False):
+            own = values[start : start + table[0].size, : len(table)]
+            table[...] = own.T.reshape(table.shape)
+        return replace(empty, n_rows=int(values[0, 0]), n_dropped=int(values[0, 1]))
 
-    def add(
-        self,
-        rows: Predictions,
-        tables: Sequence[Floats],
-        run: Callable[[Any, Iterable[Any]], Iterable[Any]],
-        *,
-        moments: bool,
-    ) -> None:
-        """Add checked rows to tables; `run` is `map`, or that of a pool of threads."""
-        if not len(rows):
-            return
-        size = None
-        if rows.weight is not None and self.weight_cap is not None:
-            size = rows.weight / self._cap
-        unit_buckets = buckets(rows.unit, self.units)
-        along = {variable.name: variable for variable in rows.variables}
-        claims = {key: claim_of(rows, key) for key in {one.key for one in self.wanted}}
-        sides = {one.key: predicted(rows, one.key) for one in self.wanted if one.sided}
 
-        def add_one(k: int) -> None:
-            one, claim = self.wanted[k], claims[self.wanted[k].key]
-            side = sides[one.key] if one.sided else None
-            stats = bin_rows(
-                one.fine,
-                [along[name] for name in one.names] or [Variable(SCORE, "numeric", claim.score)],
-                claim.score,
-                claim.hit,
-                rows.weight,
-                *sided_buckets(side, *unit_buckets),
-                moments=moments,
+@dataclass(frozen=True, eq=False)
+class Collected:
+    """The binned statistics of a batch of predictions; `a + b` merges two batches.
+
+    It is the result of `collect`. `audit`, `estimate`, `curve`, `vece`, `ece`, `bin_table` and
+    `reliability` accept it instead of predictions, with the results of all rows at once.
+
+    Attributes
+    ----------
+    plan : BinPlan
+        The columns and the bins.
+    n_rows, n_dropped : int
+        The rows behind the tables, and those dropped because their outcome is missing.
+    tables : tuple of ndarray
+        The sums of each table of the plan, by field, bucket of groups and fine bin.
+    engine : str
+        What summed the rows.
+    backend : str or None
+        The frame library of results.
+    """
+
+    plan: BinPlan
+    n_rows: int
+    n_dropped: int
+    tables: tuple[Floats, ...]
+    engine: str = "numpy"
+    backend: str | None = None
+
+    def __add__(self, other: Collected) -> Collected:
+        if not isinstance(other, Collected):
+            return NotImplemented
+        if self.plan != other.plan:
+            raise InputError(
+                "two collections over different bins cannot be merged",
+                "collect both with the same bins from make_bins()",
             )
-            tables[k][...] += stats.sums
+        return Collected(
+            self.plan,
+            self.n_rows + other.n_rows,
+            self.n_dropped + other.n_dropped,
+            tuple(a + b for a, b in zip(self.tables, other.tables, strict=True)),
+            self.engine if self.engine == other.engine else "several",
+            self.backend if self.backend == other.backend else None,
+        ).finite()
 
-        def add_bets(several: list[int]) -> None:
-            first = self.wanted[several[0]]
-            bets = [
-                BetTable(one.fine, along[one.names[0]], sides[one.key] if one.sided else None)
-                for one in (self.wanted[k] for k in several)
-            ]
-            claim, limit = claims[first.key], float(first.limit or 0.0)
-            found = sum_bets(bets, claim.scores, claim.hits, size, limit)
-            for k, table in zip(several, found, strict=True):
-                tables[k][...] += table
+    def __radd__(self, other: object) -> Collected:
+        # For sum(parts), which starts with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
 
-        for claim in claims.values():  # computed once, and not by several threads at the same time
-            _ = claim.score, claim.hit
-        plain = [k for k, one in enumerate(self.wanted) if one.limit is None]
-        bets = range(len(plain), len(self.wanted))
-        jobs: list[Callable[[], None]] = [partial(add_one, k) for k in plain]
-        by_key = groupby(bets, lambda k: self.wanted[k].key)
-        jobs += [partial(add_bets, list(several)) for _, several in by_key]
-        for _ in run(lambda job: job(), jobs):
-            pass
+    def __len__(self) -> int:
+        return self.n_rows
 
-    def cells(self, sums: Sums) -> tuple[Ints, Floats]:
+    def __repr__(self) -> str:
+        return f"Collected: {count(self.n_rows, 'row')} along {self.plan.shown}"
+
+    @property
+    def classes(self) -> tuple[Hashable, ...]:
+        """The labels."""
+        return self.plan.classes
+
+    def finite(self) -> Collected:
+        """Refuse sums that overflow."""
+        for wanted, table in zip(self.plan.wanted, self.tables, strict=True):
+            for name, part in zip(wanted.fields, table, strict=True):
+                if np.isfinite(part).all():
+                    continue
+                if name == "x":
+                    raise InputError(
+                        f"the sum of variable {wanted.names[0]!r} overflows",
+                        "divide the variable by a constant before the bins are chosen",
+                    )
+                raise InputError(
+                    "the sum of sample_weight overflows: these weights are much larger than those "
+                    "that the bins were chosen for",
+                    "choose the bins from rows with similar weights, or divide all weights",
+                )
+        return self
+
+    @checked()
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the statistics to a ``.json`` file, which `varcal.load` reads.
+
+        Examples
+        --------
+        >>> import pathlib, tempfile
+        >>> import varcal as vc
+        >>> sim = vc.datasets.make_gap(500)
+        >>> rows = {"y": sim.y, "p": sim.p, "age": sim.v}
+        >>> day = vc.collect(rows, vc.make_bins("y", "p", data=rows))
+        >>> path = pathlib.Path(tempfile.mkdtemp()) / "day.json"
+        >>> day.save(path)
+        >>> len(vc.load(path) + day)
+        1000
+        """
+        from varcal._sums.collect import save  # noqa: PLC0415  it imports this module
+
+        save(self, path)
+
+    def with_rows(self, rows: Predictions, *, moments: bool = True, run: Run = map) -> Collected:
+        """Add rows, which `BinPlan.checked` has returned, to the tables in place."""
+        found = replace(
+            self, n_rows=self.n_rows + len(rows), n_dropped=self.n_dropped + rows.n_dropped
+        )
+        if not len(rows):
+            return found
+        plan = self.plan
+        size = None
+        if rows.weight is not None and plan.weight_cap is not None:
+            size = rows.weight / plan.scaled_cap
+        along = {variable.name: variable for variable in rows.variables}
+        unsided = buckets(rows.unit, plan.units)
+        for key in {one.key for one in plan.wanted}:
+            claim = claim_of(rows, key)
+            score = Variable(SCORE, "numeric", claim.score)
+            side = predicted(rows, key) if any(one.sided for one in plan.of_claim(key)) else None
+            bucket = {True: sided_buckets(side, *unsided)[0], False: unsided[0]}
+            tables: dict[float | None, list[Filling]] = {}
+            for one, table in zip(plan.wanted, self.tables, strict=True):
+                if one.key == key:
+                    variables = [along[name] for name in one.names] or [score]
+                    filling = BinnedStats(one.fine, table), variables, bucket[one.sided]
+                    tables.setdefault(one.limit, []).append(filling)
+            for limit, several in tables.items():
+                if limit is None:
+                    add_rows(several, claim.score, claim.hit, rows.weight, moments=moments, run=run)
+                else:
+                    add_bets(several, claim.score, claim.hit, size, limit)
+        return found
+
+    def cells(self) -> tuple[Ints, Floats]:
         """Return the positions and the sums, one row per cell, of the cells with rows.
 
         The first cell has the numbers of rows and of dropped rows.
         """
-        first = np.zeros((1, len(FIELDS)))
-        first[0, :2] = sums.n_rows, sums.n_dropped
-        rows = (table.reshape(len(FIELDS), -1).T for table in sums.tables)
-        values = np.concatenate([first, *rows])
+        values = np.zeros((1 + sum(table[0].size for table in self.tables), MOST_FIELDS))
+        values[0, :2] = self.n_rows, self.n_dropped
+        start = 1
+        for table in self.tables:
+            end = start + table[0].size
+            values[start:end, : len(table)] = table.reshape(len(table), -1).T
+            start = end
         place = np.union1d(np.flatnonzero(values[:, 0]), [0])  # even if all rows are dropped
         return place, values[place]
-
-    def of_cells(self, place: Ints, sums: Floats) -> Sums:
-        """Return the sums that consist of these cells."""
-        nothing = self.nothing().tables
-        ends = np.cumsum([1, *(table[0].size for table in nothing)])
-        values = np.zeros((ends[-1], len(FIELDS)))
-        values[place] = sums
-        tables = tuple(
-            values[start : start + table[0].size].T.reshape(table.shape)
-            for start, table in zip(ends, nothing, strict=False)
-        )
-        return Sums(int(values[0, 0]), int(values[0, 1]), tables)
 
 
 def _of_kind(variable: Variable, kind: Kind) -> Variable:
@@ -365,33 +462,41 @@ def _of_kind(variable: Variable, kind: Kind) -> Variable:
     )
 
 
-def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Sums:
-    """Read lazy rows and sum them into the bins of a plan.
+def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Collected:
+    """Read rows and sum them into the bins of a plan.
 
     Threads share the tables of a batch, and batches are added in their order: the sums are the same
     to the bit whichever thread is faster, and no batch has tables of its own.
     """
     if isinstance(rows, SparkRows):
-        return rows.summed(plan, moments=moments)
-    total = plan.nothing()
-    n_rows = n_dropped = 0
-    with ThreadPoolExecutor(THREADS) as pool:
-        for batch in map_checked(rows, plan.roles, plan.part, plan.checked):
-            plan.add(batch, total.tables, pool.map, moments=moments)
-            n_rows, n_dropped = n_rows + len(batch), n_dropped + batch.n_dropped
-    return replace(total, n_rows=n_rows, n_dropped=n_dropped)
+        total = rows.summed(plan, moments=moments)
+    else:
+        total = plan.empty()
+        with ThreadPoolExecutor(THREADS) as pool:
+            for batch in map_checked(rows, plan.roles, plan.part, plan.checked):
+                total = total.with_rows(batch, moments=moments, run=pool.map)
+    return replace(total, engine=rows.engine, backend=rows.backend)
 
 
 def plan_of(survey: Survey, question: Question, *, hashed: bool = False) -> BinPlan:
     """Choose the bins that a question needs; `hashed` says that groups are never known."""
     options, score = question.options, question.score or question.options
     keys = question.keys(survey.classes)
-    units = () if hashed else survey.units or ()
-    n_buckets = 1 if survey.roles.groups is None else len(units) or N_BUCKETS
-    n_tables = len(keys) * (1 + len(survey.names) * (1 + question.sided))
-    most = MOST_PLAN_SUMS // (len(FIELDS) * n_buckets * n_tables)
-    n_fine = min(N_FINE, most) if question.fine else 0
     along = tuple(Along(name, survey.columns[name].blank.kind) for name in survey.names)
+    plan = BinPlan(
+        survey.roles,
+        survey.part,
+        along,
+        (),
+        () if hashed else survey.units or (),
+        options["n_bins"],
+        options["binning"],
+        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])),
+        survey.date_notes(),
+    )
+    n_tables = len(keys) * (1 + len(along) * (1 + question.sided))
+    most = MOST_PLAN_SUMS // (len(FIELDS) * plan.n_buckets * n_tables)
+    n_fine = min(N_FINE, most) if question.fine else 0
     check_cut_names(options["bins"], along or (Along(SCORE, "numeric"),))
     chosen = {one.name: survey.bins(one.name, n_fine, **options) for one in along}
     wanted: list[Wanted] = []
@@ -399,28 +504,16 @@ def plan_of(survey: Survey, question: Question, *, hashed: bool = False) -> BinP
         bins = JointBins(tuple(coarse for coarse, _ in chosen.values()))
         wanted += [Wanted(key, survey.names, bins, bins) for key in keys]
     else:
-        tables = _sided if question.sided else _plain
         for name, (coarse, fine) in chosen.items():
-            wanted += tables(keys, name, fine, coarse)
+            if question.sided:
+                wanted += _sided(keys, name, fine, coarse)
+            else:
+                wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
     if not along or question.score is not None:
         for key in keys:
             coarse, fine = survey.bins(key, n_fine, **score)
             wanted.append(Wanted(key, (), fine, coarse))
-    return BinPlan(
-        survey.roles,
-        survey.part,
-        along,
-        tuple(wanted),
-        units,
-        options["n_bins"],
-        options["binning"],
-        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])),
-        survey.date_notes(),
-    )
-
-
-def _plain(keys: Sequence[int], name: str, fine: Bins, coarse: Bins) -> list[Wanted]:
-    return [Wanted(key, (name,), fine, coarse) for key in keys]
+    return replace(plan, wanted=tuple(wanted))
 
 
 def _sided(keys: Sequence[int], name: str, fine: Bins, coarse: Bins) -> list[Wanted]:
@@ -434,29 +527,3 @@ def _sided(keys: Sequence[int], name: str, fine: Bins, coarse: Bins) -> list[Wan
         return [Wanted(key, (name,), fine, coarse, sided=True) for key in about]
     plain = [Wanted(CORRECT, (name,), fine, coarse)] if CORRECT in keys else []
     return plain + [Wanted(key, (name,), coarse, coarse, sided=True) for key in about]
-
-
-def opened(table: Wanted) -> Wanted:
-    """Return a table that also takes levels and missing values not known when bins were chosen."""
-    if not table.names:
-        return table
-    more: Any = {"missing": True} | ({"open": True} if isinstance(table.fine, LevelBins) else {})
-    fine, coarse = (replace(bins, **more) for bins in (table.fine, table.coarse))
-    return replace(table, fine=fine, coarse=coarse)
-
-
-def closed(stats: BinnedStats, coarse: Bins) -> tuple[BinnedStats, Bins]:
-    """Drop the bins for missing and unknown values if they are empty."""
-    fine, sums = stats.bins, stats.sums
-    if isinstance(fine, JointBins) or isinstance(coarse, JointBins):
-        return stats, coarse
-    empty = sums[0].sum(axis=0) == 0
-    if fine.missing and empty[-1] and fine.size > 1:
-        fine, coarse = replace(fine, missing=False), replace(coarse, missing=False)
-        sums, empty = sums[..., :-1], empty[:-1]
-    if isinstance(fine, LevelBins) and fine.open:
-        other = len(fine.levels)
-        if empty[other] and not fine.pooled and fine.size > 1:
-            sums = np.delete(sums, other, axis=-1)
-            fine = coarse = replace(fine, open=False)
-    return BinnedStats(fine, sums), coarse

@@ -6,14 +6,100 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, reduce
 from operator import add
+from typing import Self
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats
 from varcal._input.variables import Kind
 from varcal._sums.bins import Bins, NumericBins
-from varcal._sums.curve_cells import Cells
 from varcal._sums.stats import FIELDS, BinnedStats
+
+#: Cells count as even if the largest has at most this many times the rows of the smallest.
+EVEN_COUNTS = 2
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Sums over k cells in ascending order of the variable, or over k levels.
+
+    Attributes
+    ----------
+    x : ndarray of shape (k,)
+        Mean of the variable in each cell; for levels, the number of the level.
+    n, weight, weight2, hit, score, hit2, score2, square2, null2 : ndarray of shape (k,)
+        The sums of the same names as in `varcal._sums.stats.FIELDS`.
+    group_weight, group_hit, group_score : ndarray of shape (k, G), optional
+        Σw, Σw·hit and Σw·score by cell and bucket of groups.
+    """
+
+    x: Floats
+    n: Floats
+    weight: Floats
+    weight2: Floats
+    hit: Floats
+    score: Floats
+    hit2: Floats
+    score2: Floats
+    square2: Floats
+    null2: Floats
+    group_weight: Floats | None = None
+    group_hit: Floats | None = None
+    group_score: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    @property
+    def hit_rate(self) -> Floats:
+        """Hit rate in each cell."""
+        return self.hit / self.weight
+
+    @property
+    def mean_score(self) -> Floats:
+        """Mean score in each cell."""
+        return self.score / self.weight
+
+    @property
+    def gap(self) -> Floats:
+        """Mean score minus hit rate: positive is overconfident."""
+        return (self.score - self.hit) / self.weight
+
+    def filled(self) -> Self:
+        """Return the cells with weight."""
+        kept = self.weight > 0
+        if kept.all():
+            return self
+        return type(self)(
+            **{name: term[kept] for name, term in vars(self).items() if term is not None}
+        )
+
+    def coarsen(self, most: int) -> Self:
+        """Merge neighbours into at most `most` cells of about equal counts.
+
+        If all counts are similar, equally many cells are merged each time. A frequent value
+        keeps a cell of its own.
+        """
+        k = len(self)
+        if k <= most:
+            return self
+        n_merged = k // -(-k // most)
+        if self.n.max() <= EVEN_COUNTS * self.n.min():
+            slot = np.arange(k) * n_merged // k
+        else:
+            ends = np.cumsum(self.n)
+            middle = (ends - self.n / 2) / ends[-1]
+            slot = np.minimum((middle * n_merged).astype(int), n_merged - 1)
+        start = np.flatnonzero(np.diff(slot, prepend=-1))
+        merged = {
+            name: np.add.reduceat(term, start, axis=0)
+            for name, term in vars(self).items()
+            if name != "x" and term is not None
+        }
+        return type(self)(
+            x=np.add.reduceat(self.weight * self.x, start) / merged["weight"], **merged
+        )
+
 
 #: The sums that differ for 1 − score and 1 − hit, and what they are subtracted from.
 _TURNED = {"hit": "weight", "score": "weight", "hit2": "weight2", "score2": "weight2"}

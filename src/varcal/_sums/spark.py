@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from itertools import groupby
-from operator import itemgetter
+from operator import add, itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
-from varcal._sums.stats import FIELDS
-from varcal._sums.stream import OnChecked
-from varcal.exceptions import InputError, MissingDependencyError, import_library
+from varcal._sums.stats import MOST_FIELDS
+from varcal._sums.stream import on_checked
+from varcal.exceptions import (
+    InputError,
+    MissingDependencyError,
+    import_library,
+    rows_numbered_from,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from varcal._sums.plan import BinPlan, Sums
+    from varcal._sums.plan import BinPlan, Collected
 
 #: Pickled results are sent in rows of at most this size: Spark limits the size of messages.
 _PIECE_BYTES = 1 << 22
@@ -68,9 +73,10 @@ class SparkRows(LazyRows):
         raise NotImplementedError
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
-        """Yield the result of a work for each partition, in order."""
+        """Yield the result of a work for each partition, in order; those of batches are added."""
+        worker = Worker(tuple(columns), partial(_added, work=work), _pieces)
         schema = "part long, piece long, content binary, fault string"
-        sent = self._selected(columns).mapInArrow(PartWorker(tuple(columns), work), schema)
+        sent = self._selected(columns).mapInArrow(worker, schema)
         with _explain_missing_varcal():
             found = sent.toArrow().sort_by([("part", "ascending"), ("piece", "ascending")])
         _raise_faults(found.column("fault"))
@@ -78,11 +84,11 @@ class SparkRows(LazyRows):
         for _, group in groupby(pieces, key=itemgetter(0)):
             yield pickle.loads(b"".join(piece.as_py() for _, piece in group))
 
-    def summed(self, plan: BinPlan, *, moments: bool) -> Sums:
+    def summed(self, plan: BinPlan, *, moments: bool) -> Collected:
         """Let Spark add up the sums of all partitions, cell by cell."""
-        names = [f"f{k}" for k in range(len(FIELDS))]
+        names = [f"f{k}" for k in range(MOST_FIELDS)]
         schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
-        worker = SumWorker.of(plan, moments=moments)
+        worker = Worker(plan.roles.columns, partial(_summed, plan=plan, moments=moments), _cells)
         sent = self._selected(worker.columns).mapInArrow(worker, schema)
         with _explain_missing_varcal():
             found = (
@@ -112,78 +118,85 @@ class SparkRows(LazyRows):
 
 
 @dataclass(frozen=True)
-class PartWorker:
-    """The function that a worker runs on a partition: one result, pickled and sent in pieces.
+class Worker:
+    """The function that a worker of Spark runs on a partition.
 
     Attributes
     ----------
     columns : tuple of str
         The names of the columns, as the user sees them.
-    work : callable
-        The work; its results for several batches are added up.
+    result : callable
+        From batches, with their numbers, to the result of the partition.
+    sent : callable
+        From the result, or None, and the number of the partition to the columns that are sent,
+        without the last: an error is sent as JSON.
     """
 
     columns: tuple[str, ...]
-    work: Any
+    result: Callable[[Iterator[tuple[Any, int]]], Any]
+    sent: Callable[[Any, int], Iterator[dict[str, pa.Array]]]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process the rows of one partition."""
         import pyarrow as pa  # noqa: PLC0415
 
-        part = _partition()
-        result, fault = self.result(batches, part)
-        content = b"" if result is None else pickle.dumps(result)
-        names = ["part", "piece", "content", "fault"]
-        pieces = [content[k : k + _PIECE_BYTES] for k in range(0, len(content), _PIECE_BYTES)]
-        rows: list[tuple[Any, ...]] = [(part, k, each, None) for k, each in enumerate(pieces)]
-        rows += [] if fault is None else [(part, 0, b"", fault)]
-        types = (pa.int64(), pa.int64(), pa.binary(), pa.string())
-        for row in rows:
-            columns = [pa.array([each], kind) for each, kind in zip(row, types, strict=True)]
-            yield pa.record_batch(columns, names)
-
-    def result(self, batches: Iterable[pa.RecordBatch], part: int) -> tuple[Any, str | None]:
-        """Return the sum of the results for a partition, and the error, if any, as JSON."""
-        start, total = part * _PARTITION_ROWS, None
+        part, result, fault = _partition(), None, None
         try:
-            for table in merge_batches(batches):
-                result = self.work(table.rename_columns(list(self.columns)), start)
-                total = result if total is None else total + result
-                start += len(table)
+            with rows_numbered_from(None):
+                result = self.result(self._numbered(batches, part * _PARTITION_ROWS))
         except InputError as error:
             # Spark would wrap an error raised here into a long trace of Java and Python.
-            return None, json.dumps([error.message, error.hint, error.argument])
-        return total, None
+            fault = json.dumps([error.message, error.hint, error.argument])
+        if result is not None or fault is not None:
+            for sent in self.sent(result, part):
+                n = len(next(iter(sent.values())))
+                yield pa.record_batch(sent | {"fault": pa.array([fault] * n, pa.string())})
+
+    def _numbered(
+        self, batches: Iterable[pa.RecordBatch], start: int
+    ) -> Iterator[tuple[pa.Table, int]]:
+        for table in merge_batches(batches):
+            yield table.rename_columns(list(self.columns)), start
+            start += len(table)
 
 
-@dataclass(frozen=True)
-class SumWorker(PartWorker):
-    """The function that a worker runs on a partition: sums that Spark can add up."""
+def _added(batches: Iterator[tuple[Any, int]], *, work: Work[Any]) -> Any:
+    """Return the sum of the results of a work, None without batches."""
+    results = [work(frame, start) for frame, start in batches]
+    return reduce(add, results) if results else None
 
-    plan: BinPlan
 
-    @classmethod
-    def of(cls, plan: BinPlan, *, moments: bool = True) -> SumWorker:
-        """Return the worker of a plan."""
-        work = OnChecked(plan.roles, plan.part, False, partial(plan.sums_of, moments=moments))
-        return cls(plan.roles.columns, work, plan)
+def _pieces(result: Any, part: int) -> Iterator[dict[str, pa.Array]]:
+    """Send a result as pieces of its pickle."""
+    import pyarrow as pa  # noqa: PLC0415
 
-    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process the rows of one partition."""
-        import pyarrow as pa  # noqa: PLC0415
+    content = b"" if result is None else pickle.dumps(result)
+    for k in range(0, max(len(content), 1), _PIECE_BYTES):
+        piece = pa.array([content[k : k + _PIECE_BYTES]], pa.binary())
+        yield {"part": pa.array([part]), "piece": pa.array([k]), "content": piece}
 
-        result, fault = self.result(batches, _partition())
-        names = ["place", *(f"f{k}" for k in range(len(FIELDS))), "fault"]
-        if fault is not None:
-            no_sums = [pa.nulls(1, pa.float64())] * len(FIELDS)
-            yield pa.record_batch([pa.array([-1]), *no_sums, pa.array([fault])], names)
-        elif result is not None:
-            place, values = self.plan.cells(result)
-            for start in range(0, len(place), _SENT_ROWS):
-                rows = slice(start, start + _SENT_ROWS)
-                cells = [pa.array(column) for column in values[rows].T]
-                no_fault = pa.nulls(len(place[rows]), pa.string())
-                yield pa.record_batch([pa.array(place[rows]), *cells, no_fault], names)
+
+def _summed(
+    batches: Iterator[tuple[Any, int]], *, plan: BinPlan, moments: bool
+) -> Collected | None:
+    """Return the filled tables of a plan, None without batches."""
+    total = None
+    for frame, start in batches:
+        rows = on_checked(frame, start, roles=plan.roles, part=plan.part, work=plan.checked)
+        total = (total or plan.empty()).with_rows(rows, moments=moments)
+    return total
+
+
+def _cells(result: Collected | None, part: int) -> Iterator[dict[str, pa.Array]]:
+    """Send the cells of tables, which Spark can add up."""
+    import pyarrow as pa  # noqa: PLC0415
+
+    none = np.array([-1]), np.zeros((1, MOST_FIELDS))
+    place, values = none if result is None else result.cells()
+    for start in range(0, len(place), _SENT_ROWS):
+        rows = slice(start, start + _SENT_ROWS)
+        cells = {f"f{k}": pa.array(column) for k, column in enumerate(values[rows].T)}
+        yield {"place": pa.array(place[rows])} | cells
 
 
 def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

@@ -14,7 +14,6 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._files.atomic import refuse_input, whole_file
 from varcal._files.dialect import Dialect, Stated
-from varcal._files.document import load_kind
 from varcal._files.formats import (
     DELIMITERS,
     Source,
@@ -23,6 +22,7 @@ from varcal._files.formats import (
     sources_of,
     warn_how_read,
 )
+from varcal._files.saved import load_kind
 from varcal._options import (
     check_arguments,
     check_names,
@@ -31,8 +31,7 @@ from varcal._options import (
     check_text,
     or_none,
 )
-from varcal._sums.files import folder_files, is_folder
-from varcal._sums.sources import ArrowRows, LazyRows, is_paths, lazy_rows
+from varcal._sums.sources import LazyRows, folder_rows, is_folder, is_paths, lazy_rows
 from varcal._sums.spark import SparkRows
 from varcal._text import counted
 from varcal.exceptions import InputError, import_library, rows_numbered_from
@@ -190,7 +189,7 @@ def apply(
                 "leave out= out, and let Spark write the result: .write.parquet(path)",
                 argument="out",
             )
-        return _apply_in_spark(Calibration.of(calibrator, rows.columns, p, X, column), rows)
+        return _apply_in_spark(Calibration.of(calibrator, p, X), rows, column)
     if out is None:
         raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is None:  # files are streamed, so that their text stays as it is written
@@ -200,12 +199,12 @@ def apply(
     # The files of a PyArrow dataset are known, and those of a folder.
     refuse_input(out, "an input file", *getattr(getattr(rows, "dataset", None), "files", ()))
     import_library("pyarrow", f"writing {str(out)!r}")
-    return _apply_lazily(Calibration.of(calibrator, rows.columns, p, X, column), rows, out)
+    return _apply_lazily(Calibration.of(calibrator, p, X), rows, out, column)
 
 
 def _lazy(source: Any) -> LazyRows:
     """Return lazy rows, or those of a folder; refuse rows in memory."""
-    rows = ArrowRows.of_files(folder_files(source)) if is_folder(source) else lazy_rows(source)
+    rows = folder_rows(source, arrow=True) if is_folder(source) else lazy_rows(source)
     if rows is None:
         raise InputError(
             f"source is a {type(source).__name__}, neither files nor lazy rows",
@@ -246,19 +245,35 @@ class Calibration:
     def of(
         cls,
         calibrator: Calibrator | str | PathLike[str],
-        known: Sequence[str] | None,
         p: str | Sequence[str] | None,
         X: str | Sequence[str] | None,
-        column: str,
     ) -> Calibration:
-        """Find the columns of a calibrator among those of rows, if these are known yet."""
+        """Find the columns that a calibrator reads."""
         from varcal.calibrators import Calibrator  # noqa: PLC0415
 
         fitted = calibrator
         if not isinstance(fitted, Calibrator):
             fitted = load_kind(check_path("calibrator", calibrator), "calibrator")
-        found = cls(fitted, _score_columns(fitted, p), _variable_columns(fitted, X))
-        return found if known is None else found.adding(column, known, "source")
+        scores = fitted.score_names_ if p is None else _tuple(p)
+        if not scores:
+            raise InputError(
+                "the columns of the probabilities are unknown: the calibrator was fitted on an "
+                "array",
+                "name them with {p}",
+                argument="p",
+                settings={"p": ...},
+            )
+        schema = getattr(fitted, "schema_", None)
+        own: tuple[str, ...] = () if schema is None else schema.columns
+        names = own if X is None or not own else _tuple(X)
+        if len(names) != len(own):
+            raise InputError(
+                f"X names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
+                + ", ".join(map(repr, own)),
+                "name one column per variable, in that order",
+                argument="X",
+            )
+        return cls(fitted, scores, dict(zip(own, names, strict=True)))
 
     def adding(self, column: str, known: Sequence[str], shown: str) -> Calibration:
         """Name the new columns, which must not exist yet; the columns that are used must."""
@@ -282,11 +297,22 @@ class Calibration:
         """The columns that are read."""
         return list(dict.fromkeys([*self.scores, *self.variables.values()]))
 
-    def new_columns(self, table: pa.Table, start: int | None) -> list[Any]:
-        """Return the calibrated probabilities of rows, which errors number from `start`."""
+    def columns_of_kind(self, kind: str) -> frozenset[str]:
+        """Return the columns of variables of one kind; of levels, only those that are text."""
+        schema = getattr(self.fitted, "schema_", None)
+        if schema is None:
+            return frozenset()
+        every = zip(schema.columns, schema.kinds, schema.levels, strict=False)
+        return frozenset(
+            self.variables[name]
+            for name, own_kind, levels in every
+            if own_kind == kind and all(isinstance(level, str) for level in levels)
+        )
+
+    def new_columns(self, table: pa.Table) -> list[Any]:
+        """Return the calibrated probabilities of rows."""
         v = {name: table.column(column) for name, column in self.variables.items()}
-        with rows_numbered_from(start):
-            q = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
+        q = self.fitted.predict_proba(table.select(list(self.scores)), v or None)
         # The probability of the second class, or of every class of more than two.
         return list(map(_arrow_column, [q[:, 1]] if len(self.added) == 1 else q.T))
 
@@ -295,7 +321,7 @@ class Calibration:
         import narwhals as nw  # noqa: PLC0415
 
         table: pa.Table = nw.from_native(frame, eager_only=True).to_arrow()
-        for name, column in zip(self.added, self.new_columns(table, start), strict=True):
+        for name, column in zip(self.added, self.new_columns(table), strict=True):
             table = table.append_column(name, column)
         return table
 
@@ -310,51 +336,14 @@ class Calibration:
             new: list[Any] = [pa.array([], pa.float64())] * len(self.added)
             if len(batch):
                 used = pa.table([batch.column(k) for k in positions], self.used)
-                new = self.new_columns(used, None)
+                with rows_numbered_from(None):
+                    new = self.new_columns(used)
             names = [*batch.schema.names, *self.added]
             yield pa.RecordBatch.from_arrays([*batch.columns, *new], names)
 
 
-def _score_columns(fitted: Calibrator, p: str | Sequence[str] | None) -> tuple[str, ...]:
-    """Return the columns of uncalibrated probabilities."""
-    names = fitted.score_names_ if p is None else (p,) if isinstance(p, str) else tuple(p)
-    if not names:
-        raise InputError(
-            "the columns of the probabilities are unknown: the calibrator was fitted on an array",
-            "name them with {p}",
-            argument="p",
-            settings={"p": ...},
-        )
-    return names
-
-
-def _variable_columns(fitted: Calibrator, X: str | Sequence[str] | None) -> dict[str, str]:
-    """Return the column of each variable of the fit."""
-    schema = getattr(fitted, "schema_", None)
-    own: tuple[str, ...] = () if schema is None else schema.names
-    names = own if X is None else (X,) if isinstance(X, str) else tuple(X)
-    if not own:
-        return {}
-    if len(names) != len(own):
-        raise InputError(
-            f"X names {len(names)} columns, but the calibrator was fitted on {len(own)}: "
-            + ", ".join(map(repr, own)),
-            "name one column per variable, in that order",
-            argument="X",
-        )
-    return dict(zip(own, names, strict=True))
-
-
-def _columns_of_kind(work: Calibration, kind: str) -> frozenset[str]:
-    """Return the columns of variables of one kind; for levels, only those whose levels are text."""
-    schema = getattr(work.fitted, "schema_", None)
-    if schema is None:
-        return frozenset()
-    return frozenset(
-        work.variables[name]
-        for name, own_kind, levels in zip(schema.names, schema.kinds, schema.levels, strict=True)
-        if own_kind == kind and all(isinstance(level, str) for level in levels)
-    )
+def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(names)
 
 
 def apply_to(
@@ -375,13 +364,13 @@ def apply_to(
     _check_target(out, calibrator)
     if len(sources) > 1:
         refuse_input(out, "an input file", *(source.path for source in sources))
-    work = Calibration.of(calibrator, None, p, X, column)
+    work = Calibration.of(calibrator, p, X)
     out_format = format_of(out)[0]
     dialect = output_dialect(sources, out_format)
     names = same_columns(sources, work.used)
     work = work.adding(column, names, sources[0].shown)
     as_written = all(format in DELIMITERS for format in (out_format, *(s.format for s in sources)))
-    texts, dates = (_columns_of_kind(work, kind) for kind in ("levels", "datetime"))
+    texts, dates = (work.columns_of_kind(kind) for kind in ("levels", "datetime"))
     types = common_types(sources, work.used if as_written else names, texts, dates)
     kept = pa.schema([(name, pa.string()) for name in names]) if as_written else types
     new = [(name, pa.float64()) for name in work.added]
@@ -391,7 +380,8 @@ def apply_to(
     def batches() -> Iterator[Any]:
         for file, row, all_columns, some in chunks_of(sources, kept, needed, as_written=as_written):
             try:
-                found = work.new_columns(pa.Table.from_batches([some]), row)
+                with rows_numbered_from(row):
+                    found = work.new_columns(pa.Table.from_batches([some]))
             except InputError as error:
                 raise error.reworded(f"{file.shown}: {error.message}") from None
             yield pa.RecordBatch.from_arrays([*all_columns.columns, *found], schema=schema)
@@ -400,7 +390,10 @@ def apply_to(
     return Applied(str(out), n_rows, work.added)
 
 
-def _apply_lazily(work: Calibration, rows: LazyRows, out: str | PathLike[str]) -> Applied:
+def _apply_lazily(
+    work: Calibration, rows: LazyRows, out: str | PathLike[str], column: str
+) -> Applied:
+    work = work.adding(column, rows.columns, "source")
     tables = rows.map(rows.columns, work)
     first = next(tables, None)
     if first is None:
@@ -410,10 +403,11 @@ def _apply_lazily(work: Calibration, rows: LazyRows, out: str | PathLike[str]) -
     return Applied(str(out), _write(out, first.schema, batches, "source"), work.added)
 
 
-def _apply_in_spark(work: Calibration, rows: SparkRows) -> Any:
+def _apply_in_spark(work: Calibration, rows: SparkRows, column: str) -> Any:
     """Return the data frame with calibrated probabilities, which Spark's workers compute."""
     from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
 
+    work = work.adding(column, rows.columns, "source")
     rows.check_single(work.used)
     new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
     schema = StructType([*rows.frame.schema.fields, *new])

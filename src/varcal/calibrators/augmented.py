@@ -9,18 +9,23 @@ import numpy as np
 
 from varcal import _options as options
 from varcal._arrays import AnyArray, Floats
-from varcal._options import one_of
 from varcal.calibrators import steps
-from varcal.calibrators.calibrator import parameter
+from varcal.calibrators.calibrator import Calibrator, parameter
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.schema import Schema
-from varcal.calibrators.score_maps import LogisticCalibrator
+from varcal.calibrators.score_maps import (
+    BetaCalibrator,
+    OneVsRestCalibrator,
+    PlattCalibrator,
+)
 from varcal.calibrators.steps import Step
 from varcal.exceptions import InputError
 
 #: Higher powers of a variable differ by less than the rounding of a fit can tell apart.
 MOST_DEGREE = 20
+#: How far scores are kept from 0 by default.
+LEAST_SCORE = 1e-300
 #: The largest number that terms of a variable without a range are computed from; squares of all
 #: terms stay below this. A standard deviation below this share of the mean is rounding.
 LARGEST, MOST_SQUARE, _ROUNDING = 1e60, 1e300, 1e-13
@@ -103,9 +108,9 @@ class VariableTerms:
         return [*shown, f"{self.name} missing"] if self.missing else shown
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
-class AugmentedCalibrator(LogisticCalibrator):
-    r"""Augmented calibration: logistic or beta calibration with polynomial terms of V.
+@dataclass(eq=False, repr=False)
+class AugmentedCalibrator(OneVsRestCalibrator):
+    r"""Augmented calibration: Platt or beta calibration with polynomial terms of V.
 
     .. math:: \mathrm{logit}\, q = a \ln p - b \ln(1 - p) + c
               + \sum_j \sum_{d=1}^{D} \gamma_{jd}\, v_j^d
@@ -118,23 +123,15 @@ class AugmentedCalibrator(LogisticCalibrator):
 
     Parameters
     ----------
-    score : {"beta", "logistic"}
-        Whether the score enters by ln p and −ln(1 − p), or by the logit of p alone.
+    calibrator : BetaCalibrator or PlattCalibrator, optional
+        How the score enters, with its penalty, its bounds and its distance from 0 and 1. None
+        means ``BetaCalibrator(eps=1e-300)``: together with V, the size of a tiny score can matter.
     degree : int
         D.
     l2 : float
         λ, scikit-learn's ``1 / C``.
-    l2_score : float
-        The same penalty on the coefficients of the score.
-    nonnegative : bool
-        Whether the coefficients of the score must not be negative.
-    standardize, clip : bool
-        Whether the terms of V are standardized, and V is clipped to the fitted range.
-    eps : float
-        How far scores are kept from 0 and 1 before the logarithms; from 1 by 2.2e-16 at least. It
-        is smaller than elsewhere: together with V, the size of a tiny score can matter.
-    clip_score : {"all", "exact"}
-        Whether all scores within `eps` of 0 or 1 are moved, or only those equal to 0 or 1.
+    raw : bool
+        Whether V enters as it is, as in the paper: neither standardized nor clipped.
 
     Attributes
     ----------
@@ -160,15 +157,10 @@ class AugmentedCalibrator(LogisticCalibrator):
     array([0.68, 0.37])
     """
 
-    score: Literal["beta", "logistic"] = parameter("beta", one_of("beta", "logistic"))
-    degree: int = parameter(2, options.whole(1, MOST_DEGREE))
-    l2: float = parameter(1.0, options.check_not_negative)
-    l2_score: float = parameter(0.0, options.check_not_negative)
-    nonnegative: bool = parameter(True, options.check_flag)
-    standardize: bool = parameter(True, options.check_flag)
-    clip: bool = parameter(True, options.check_flag)
-    eps: float = parameter(1e-300, options.check_eps)
-    clip_score: Literal["all", "exact"] = parameter("all", one_of("all", "exact"))
+    calibrator: Calibrator | None = None
+    degree: int = parameter(2, options.whole(1, MOST_DEGREE), kw_only=True)
+    l2: float = parameter(1.0, options.check_not_negative, kw_only=True)
+    raw: bool = parameter(False, options.check_flag, kw_only=True)
     maps_: list[LinearMap | None] = field(init=False)
     terms_: list[VariableTerms] = field(init=False)
     schema_: Schema = field(init=False)
@@ -182,15 +174,28 @@ class AugmentedCalibrator(LogisticCalibrator):
         Raw V and V² (for yelp V alone), C = 1 on every coefficient, a and b of any sign.
         """
         options.check_choice("dataset", dataset, ["adult", "bank", "cardio", "yelp"])
-        return cls(
-            degree=1 if dataset == "yelp" else 2,
-            l2_score=1.0,
-            nonnegative=False,
-            standardize=False,
-            clip=False,
-            eps=1e-4,
-            clip_score="exact",
-        )
+        return cls(BetaCalibrator.paper(), degree=1 if dataset == "yelp" else 2, raw=True)
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if not isinstance(self.calibrator, BetaCalibrator | PlattCalibrator | None):
+            raise InputError(
+                f"calibrator must be BetaCalibrator or PlattCalibrator; got {self.calibrator!r}",
+                "try BetaCalibrator()",
+            )
+        if self.calibrator is not None:
+            self.calibrator._check_parameters()
+
+    @property
+    def eps(self) -> float | None:
+        """How far scores are kept from 0 and 1."""
+        return LEAST_SCORE if self.calibrator is None else self._by_score().eps
+
+    def _by_score(self) -> BetaCalibrator | PlattCalibrator:
+        """Return the calibrator of the score, with the floor of this fit."""
+        found: Any = BetaCalibrator() if self.calibrator is None else self.calibrator._unfitted()
+        found.floor_, found.separated_ = getattr(self, "floor_", 0.0), False
+        return found
 
     def _learn(self, rows: CalibrationRows) -> None:
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
@@ -209,33 +214,26 @@ class AugmentedCalibrator(LogisticCalibrator):
             nothing = np.empty(0)
             missing = bool((values < 0).any())
             return VariableTerms(name, levels, -np.inf, np.inf, nothing, nothing, missing)
-        known = np.isfinite(values)
+        known, missing = np.isfinite(values), bool(np.isnan(values).any())
         inside, mass = values[known], None if weight is None else weight[known]
         low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
-        _check_powers(name, max(-low, high), 1 if self.standardize else self.degree)
-        moments = [(0.0, 1.0)] * (self.degree + 1)
-        if self.standardize:
-            moments[0] = _moments(inside, mass)
-            unit = (inside - moments[0][0]) / moments[0][1]
-            moments[1:] = [_moments(unit**power, mass) for power in range(1, self.degree + 1)]
+        _check_powers(name, max(-low, high), self.degree if self.raw else 1)
+        if self.raw:
+            plain = np.zeros(self.degree + 1), np.ones(self.degree + 1)
+            return VariableTerms(name, (), -np.inf, np.inf, *plain, missing)
+        first = _moments(inside, mass)
+        unit = (inside - first[0]) / first[1]
+        moments = [first, *(_moments(unit**power, mass) for power in range(1, self.degree + 1))]
         centre, scale = np.array(moments).T
-        ends = (low, high) if self.clip else (-np.inf, np.inf)
-        return VariableTerms(name, (), *ends, centre, scale, bool(np.isnan(values).any()))
-
-    def _features(self, score: Step) -> tuple[Step, ...]:
-        if self.score == "beta":
-            return self._beta_features(score, self.clip_score)
-        return (self._logit(score),)
+        return VariableTerms(name, (), low, high, centre, scale, missing)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> LinearMap:
-        own = 2 if self.score == "beta" else 1
-        penalties = np.repeat([self.l2_score, self.l2], [own, len(self._added)])
-        bounded = own if self.nonnegative else 0
-        fit = self._fit_curve(score, hit, weight, self._added, l2=penalties, n_nonnegative=bounded)
+        fit = self._by_score()._fit_curve(score, hit, weight, self._added, self.l2)
+        self.separated_ = self.separated_ or fit.separated
         return LinearMap(fit.coef, fit.intercept)
 
     def _map_steps(self, fitted: LinearMap, score: Step) -> tuple[Step, Step]:
-        eta, own = steps.constant(fitted.intercept), self._features(score)
+        eta, own = steps.constant(fitted.intercept), self._by_score()._features(score)
         for step, coefficient in zip(own, fitted.coef.tolist(), strict=False):
             eta = eta + step * coefficient
         begin = len(own)
@@ -249,8 +247,7 @@ class AugmentedCalibrator(LogisticCalibrator):
         return steps.logistic(eta)
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        names = ["ln p", "-ln(1-p)"] if self.score == "beta" else ["logit p"]
-        names += [name for terms in self.terms_ for name in terms.names()]
+        names = [*self._by_score()._terms, *(n for terms in self.terms_ for n in terms.names())]
         table = [
             {"class": str(label), "term": name, "coefficient": float(value)}
             for label, each in zip(self._mapped_classes(), self.maps_, strict=True)
@@ -260,7 +257,7 @@ class AugmentedCalibrator(LogisticCalibrator):
         return self._sentence(), table
 
     def _sentence(self) -> str:
-        kind = "standardized terms" if self.standardize else "terms"
+        kind = "terms" if self.raw else "standardized terms"
         return f"logit(q) is linear in the score and in {kind} of V."
 
 
@@ -271,8 +268,8 @@ def _check_powers(name: str, far: float, degree: int) -> None:
         raise InputError(
             f"variable {name!r} holds values up to {far:g}: those beyond {most:.2g} overflow in a "
             f"polynomial of degree {degree}",
-            "divide the column by a constant, or use standardize=True",
-            argument="v",
+            "divide the column by a constant, or use raw=False",
+            argument="X",
         )
 
 

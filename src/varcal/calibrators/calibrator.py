@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import Field, dataclass, field, fields, is_dataclass, replace
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import Field, asdict, dataclass, field, fields, is_dataclass, replace
 from functools import cached_property
 from inspect import signature
 from os import PathLike
@@ -70,11 +70,7 @@ class Description(Shown):
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
-        return {
-            "calibrator": self.calibrator,
-            "words": self.words,
-            "rows": [dict(row) for row in self.rows],
-        }
+        return asdict(self) | {"rows": [dict(row) for row in self.rows]}
 
     def to_frame(self, backend: str | None = None) -> Any:
         """Return the table as a frame of the given library, by default pandas."""
@@ -180,56 +176,46 @@ class Calibrator(ABC):
             will come from the same blocks. Otherwise the name of a column of `X`, or the block of
             each row.
         from_logits : bool
-            Whether `p` holds logits: (n,) log-odds of `pos_label`, (n, K) logits. Say it in
-            `predict_proba`, too; exports and files take probabilities.
+            Whether `p` holds logits: (n,) log-odds of `pos_label`, (n, K) logits. The fit does not
+            remember it: say it in `predict_proba`, too. Exports, `scorer` and `apply` take
+            probabilities only, and refuse other scores or give NaN.
 
         Returns
         -------
         self
         """
-        rows, n_columns = checked_rows.labelled_rows(
-            p,
-            y,
-            X,
-            sample_weight,
-            classes,
-            groups,
-            time,
-            blocks,
-            pos_label,
-            from_logits=from_logits,
-        )
+        given = (p, y, X, sample_weight, classes, groups, time, blocks, pos_label)
+        rows, n_columns = checked_rows.labelled_rows(*given, from_logits=from_logits)
         absent = np.flatnonzero(~rows.present())
         if absent.size == rows.n_classes - 1 and not self._fits_one_class:
             raise InputError(
                 f"y holds only the class {rows.classes[int(rows.y[0])]!r}",
                 "a calibrator needs rows of at least two classes",
             )
-        if absent.size:
-            shown = _first_few([rows.classes[k] for k in absent])
-            message = f"no row of class {shown}: {self._without_rows}"
-            warnings.warn(message, VarcalWarning, stacklevel=2)
         with one_blas_thread():
             self._fit_rows(rows)
-        if self._schema.silent:
-            warnings.warn(
-                f"variable {_first_few(self._schema.silent)} is missing at every row, and left "
-                "out: its values in predict_proba will be ignored",
-                VarcalWarning,
-                stacklevel=2,
-            )
-        for caution in self._cautions():
-            warnings.warn(caution, CorrelatedRowsWarning, stacklevel=2)
         self.n_features_in_ = n_columns
         self.score_names_ = score_names(p)
-        if self.separated_:
-            warnings.warn(
-                "the scores tell the classes apart with certainty, so the fitted probabilities "
-                "go to 0 and 1; a penalty (l2=1) or more rows prevent that",
-                VarcalWarning,
-                stacklevel=2,
-            )
+        for caution in self._notes([rows.classes[k] for k in absent]):
+            warnings.warn(caution, VarcalWarning, stacklevel=2)
+        for caution in self._cautions():
+            warnings.warn(caution, CorrelatedRowsWarning, stacklevel=2)
         return self
+
+    def _notes(self, absent: Sequence[object]) -> Iterator[str]:
+        """Yield what the user should know about a fit, given the classes without rows."""
+        if absent:
+            yield f"no row of class {_first_few(absent)}: {self._without_rows}"
+        if self._schema.silent:
+            yield (
+                f"variable {_first_few(self._schema.silent)} is missing at every row, and left "
+                "out: its values in predict_proba will be ignored"
+            )
+        if self.separated_:
+            yield (
+                "the scores tell the classes apart with certainty, so the fitted probabilities "
+                "go to 0 and 1; a penalty (l2=1) or more rows prevent that"
+            )
 
     def predict_proba(self, p: object, X: object = None, *, from_logits: bool = False) -> Floats:
         """Return calibrated probabilities, one column per class.
@@ -308,8 +294,7 @@ class Calibrator(ABC):
     def predict(self, p: object, X: object = None, *, from_logits: bool = False) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(p, X, from_logits=from_logits).argmax(axis=1)
-        labels: AnyArray = self.classes_[winners]
-        return labels
+        return np.asarray(self.classes_[winners])
 
     def describe(self) -> Description:
         """Describe the fit in words (`str`) and as a table (`to_frame`)."""
@@ -449,6 +434,10 @@ class Calibrator(ABC):
         self._fitted_sums = rows.sums(with_variables=self._uses_variables)
         return self
 
+    def _unfitted(self) -> Self:
+        """Return a calibrator with the same parameters."""
+        return type(self)(**self.get_params(deep=False))
+
     def _check_parameters(self) -> None:
         """Refuse parameters of the constructor that cannot be used."""
         declared = {each.name: each.metadata.get("check") for each in self._fields() if each.init}
@@ -553,15 +542,16 @@ def calibrate_held_out(calibrator: Calibrator, learn: Predictions, held: Predict
     weight = learn.weight
     if weight is not None and checked_rows.are_sampling_weights(weight):
         weight = weight / float(weight.mean())
-    scores = checked_rows.second_column(learn.p)
-    known = tuple(map(_present, learn.variables))
-    calibrator._fit_rows(
-        CalibrationRows(scores, learn.classes, learn.y, weight, known, learn.groups)
+    fit, new = (
+        CalibrationRows(
+            checked_rows.second_column(each.p),
+            each.classes,
+            each.y,
+            variables=tuple(map(_present, each.variables)),
+        )
+        for each in (learn, held)
     )
-    scores, nothing = checked_rows.second_column(held.p), np.empty(0, dtype=np.intp)
-    new = CalibrationRows(
-        scores, held.classes, nothing, variables=tuple(map(_present, held.variables))
-    )
+    calibrator._fit_rows(replace(fit, weight=weight, groups=learn.groups))
     answer = calibrator._answer(new)
     return answer if held.p.ndim == 2 else answer[:, 1]
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
 from os import PathLike
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
@@ -21,11 +21,7 @@ from sklearn.utils.metadata_routing import (
     process_routing,
 )
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import (
-    _check_sample_weight,
-    check_is_fitted,
-    column_or_1d,
-)
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import Table, is_frame
@@ -185,18 +181,23 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
             scores = estimator_scores(self.estimator, X, self.classes_)
-            self.pairs_ = [(self.estimator, self._calibrated(scores, y, given, np.arange(n)))]
+            pairs = [(self.estimator, self._calibrated(scores, y, given, np.arange(n)))]
         else:
             self.classes_ = np.unique(y)
             folds = cross_fit(
                 self.estimator, X, y, self.classes_, self.cv, units, routed, self.n_jobs
             )
-            self.pairs_ = self._fit_pairs(folds, X, y, given, routed)
-        if len(self.pairs_) == 1:
-            self.estimator_, self.calibrator_ = self.pairs_[0]
+            pairs = self._fit_pairs(folds, X, y, given, routed)
+        return self._with_pairs(pairs)
+
+    def _with_pairs(self, pairs: list[tuple[Any, Calibrator]]) -> Self:
+        """Set the fitted pairs and what else follows from them."""
+        self.pairs_ = pairs
+        if len(pairs) == 1:
+            self.estimator_, self.calibrator_ = pairs[0]
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.pairs_[0][0], name):
-                setattr(self, name, getattr(self.pairs_[0][0], name))
+            if hasattr(pairs[0][0], name):
+                setattr(self, name, getattr(pairs[0][0], name))
         return self
 
     def _check_parameters(self, variables: Any) -> None:
@@ -316,8 +317,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     def predict(self, X: Any, *, variables: Any = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(X, variables=variables).argmax(axis=1)
-        labels: AnyArray = self.classes_[winners]
-        return labels
+        return np.asarray(self.classes_[winners])
 
     def score(self, X: Any, y: Any, sample_weight: Any = None, *, variables: Any = None) -> float:
         """Return the accuracy on rows.
@@ -329,9 +329,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         variables : array-like, frame or dict of columns, optional
             The variables, if they were passed as ``variables=`` to `fit`.
         """
-        return float(
-            accuracy_score(y, self.predict(X, variables=variables), sample_weight=sample_weight)
-        )
+        found = self.predict(X, variables=variables)
+        return float(accuracy_score(y, found, sample_weight=sample_weight))
 
     @checked()
     def save(self, path: str | PathLike[str]) -> None:
@@ -379,25 +378,20 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which parameters of `fit` go to this object, the estimator and the splitter."""
-        return (
-            MetadataRouter(owner=self)
-            .add_self_request(self)
-            .add(
-                estimator=self.estimator,
-                method_mapping=MethodMapping().add(caller="fit", callee="fit"),
-            )
-            .add(
-                splitter=self.cv,
-                method_mapping=MethodMapping().add(caller="fit", callee="split"),
-            )
-        )
+        router = MetadataRouter(owner=self).add_self_request(self)
+        for callee, given in (
+            ("fit", {"estimator": self.estimator}),
+            ("split", {"splitter": self.cv}),
+        ):
+            mapping = MethodMapping().add(caller="fit", callee=callee)
+            router.add(method_mapping=mapping, **given)
+        return router
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         inner = get_tags(self.estimator)
-        tags.input_tags.sparse = inner.input_tags.sparse
-        tags.input_tags.allow_nan = inner.input_tags.allow_nan
-        tags.input_tags.string = inner.input_tags.string
+        for name in ("sparse", "allow_nan", "string"):
+            setattr(tags.input_tags, name, getattr(inner.input_tags, name))
         return tags
 
 
@@ -429,17 +423,7 @@ class ColumnChoice:
     @classmethod
     def of(cls, X: Any, variables: object) -> ColumnChoice:
         """Find the columns that `variables` names; None means all."""
-        named = is_frame(X)
-        array = None if named else _array(X)
-        if array is not None and array.ndim < 2:
-            raise InputError(
-                "X has no columns to take variables from", "pass them as variables= to fit"
-            )
-        known = (
-            Table.of(X, "X").columns
-            if array is None
-            else tuple(f"x{k}" for k in range(array.shape[1]))
-        )
+        named, known = is_frame(X), _names_of(X)
         wanted = _listed(variables, len(known))
         for each in wanted:
             if isinstance(each, str) and not named:
@@ -455,44 +439,48 @@ class ColumnChoice:
 
     def columns(self, X: Any) -> dict[str, Any]:
         """Return the variables of X, by name."""
-        table = Table.of(X, "X") if is_frame(X) else None
-        if table is not None and self.named:
-            return {name: table.column(name, "X") for name in self.names}
-        array: Any = _array(X) if table is None else None
-        width = len(table.columns) if table is not None else (*array.shape, 0)[1]
+        known = _names_of(X)
         last = max(self.positions, default=-1)
-        if last >= width:
+        if is_frame(X):
+            table = Table.of(X, "X")
+            if self.named:
+                return {name: table.column(name, "X") for name in self.names}
+        if last >= len(known):
             raise InputError(
-                f"X has {width} columns; the variable {self.names[self.positions.index(last)]!r} "
-                f"is its column {last}",
+                f"X has {len(known)} columns; the variable "
+                f"{self.names[self.positions.index(last)]!r} is its column {last}",
                 "give the columns that fit was given, in the same order",
                 argument="X",
             )
-        if table is not None:
-            taken = [table.column(table.columns[k], "X") for k in self.positions]
-        elif hasattr(array, "tocsc"):
-            taken = [*array.tocsc()[:, list(self.positions)].toarray().T]
+        if is_frame(X):
+            taken = [table.column(known[k], "X") for k in self.positions]
+        elif hasattr(X, "tocsc"):
+            taken = [*X.tocsc()[:, list(self.positions)].toarray().T]
         else:
-            taken = [array[:, k] for k in self.positions]
+            taken = [np.asarray(X)[:, k] for k in self.positions]
         return dict(zip(self.names, taken, strict=True))
 
 
-def _array(X: Any) -> Any:
-    """Return X as an array, unless it is sparse."""
-    return X if hasattr(X, "tocsc") else np.asarray(X)
+def _names_of(X: Any) -> tuple[str, ...]:
+    """Return the names of the columns of a frame, or x0, x1, … for those of an array."""
+    if is_frame(X):
+        return Table.of(X, "X").columns
+    shape = X.shape if hasattr(X, "tocsc") else np.asarray(X).shape
+    if len(shape) < 2:
+        raise InputError(
+            "X has no columns to take variables from", "pass them as variables= to fit"
+        )
+    return tuple(f"x{k}" for k in range(shape[1]))
 
 
-def _listed(variables: object, width: int) -> list[object]:
+def _listed(variables: Any, width: int) -> list[Any]:
     if variables is None:
         return list(range(width))
     if isinstance(variables, str | int | np.integer):
         return [variables]
-    one_axis = isinstance(variables, np.ndarray) and variables.ndim == 1
-    listed = (
-        list(cast("list[object]", variables)) if isinstance(variables, Sequence) or one_axis else []
-    )
-    if 0 < len(listed) <= width:
-        return listed
+    one_axis = isinstance(variables, Sequence | np.ndarray) and np.ndim(variables) == 1
+    if one_axis and 0 < len(variables) <= width:
+        return list(variables)
     raise InputError(
         f"variables must be a name, a number or a list of them; got {shown(variables)}",
         f"None means all {width} columns of X",
@@ -574,17 +562,10 @@ class SavedClassifier:
             calibrator=self.calibrator,
             ensemble=self.ensemble,
         )
-        found.classes_, found.pairs_ = self.classes, pairs
-        found._separate = self.choice is None
+        found.classes_, found._separate = self.classes, self.choice is None
         if self.choice is not None:
             found._choice = self.choice
-        if len(pairs) == 1:
-            found.estimator_, found.calibrator_ = pairs[0]
-        if self.n_features_in is not None:
-            found.n_features_in_ = self.n_features_in
-        if self.feature_names_in is not None:
-            found.feature_names_in_ = np.array(self.feature_names_in, dtype=object)
-        return found
+        return found._with_pairs(pairs)
 
     def _pairs(self, estimator: Any, shown: str) -> list[tuple[Any, Calibrator]]:
         """Return the estimators with their calibrators, after checking that they fit."""

@@ -153,11 +153,8 @@ def estimator_scores(model: Any, X: Any, classes: AnyArray) -> Floats:
         found = np.asarray(model.predict_proba(X), dtype=np.float64)
     elif hasattr(model, "decision_function"):
         margin = np.asarray(model.decision_function(X), dtype=np.float64)
-        found = (
-            np.column_stack([expit(-margin), expit(margin)])
-            if margin.ndim == 1
-            else softmax(margin)
-        )
+        two = margin.ndim == 1
+        found = np.column_stack([expit(-margin), expit(margin)]) if two else softmax(margin)
     else:
         raise InputError(
             f"{type(model).__name__} has neither predict_proba nor decision_function",
@@ -267,13 +264,9 @@ def sigmoid_of_margins(
     codes[known] = labels.take(known).encode(len(classes), classes)[0]
     weight = None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
     fold = _folds(codes, groups)
-    if margins.ndim == 1:
-        p = _cross_fitted(margins, codes == 1, known, fold, weight)
-        return np.column_stack([1.0 - p, p])
-    each = [
-        _cross_fitted(margins[:, k], codes == k, known, fold, weight) for k in range(len(classes))
-    ]
-    columns = np.column_stack(each)
+    each = {1: margins} if margins.ndim == 1 else dict(enumerate(margins.T))
+    p = [_cross_fitted(one, codes == k, known, fold, weight) for k, one in each.items()]
+    columns = np.column_stack([1.0 - p[0], p[0]] if margins.ndim == 1 else p)
     return np.asarray(columns / columns.sum(axis=1, keepdims=True))
 
 
@@ -291,11 +284,8 @@ def _cross_fitted(
         if n_hits in (0, int(train.sum())):
             p[held] = (n_hits + 1) / (int(train.sum()) + 2)  # Platt's target of a single class
             continue
-        fitted = PlattCalibrator().fit(
-            score[train],
-            hit[train].astype(np.intp),
-            sample_weight=None if weight is None else weight[train],
-        )
+        own = None if weight is None else weight[train]
+        fitted = PlattCalibrator().fit(score[train], hit[train].astype(int), sample_weight=own)
         p[held] = fitted.predict_proba(score[held])[:, 1]
     return p
 

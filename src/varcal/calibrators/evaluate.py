@@ -142,22 +142,12 @@ def _sigmoid(x: Floats) -> Floats:
     return np.asarray(1.0 / (1.0 + np.exp(-x)))
 
 
+#: Operations that numpy has under the same name, and two others.
+_OF_NUMPY = "add subtract multiply divide minimum maximum log exp sqrt abs less equal where"
 _ELEMENTWISE: dict[str, Callable[..., AnyArray]] = {
-    "add": np.add,
-    "subtract": np.subtract,
-    "multiply": np.multiply,
-    "divide": np.divide,
-    "minimum": np.minimum,
-    "maximum": np.maximum,
-    "log": np.log,
-    "exp": np.exp,
-    "sqrt": np.sqrt,
-    "abs": np.abs,
+    **{name: getattr(np, name) for name in _OF_NUMPY.split()},
     "sigmoid": _sigmoid,
-    "less": np.less,
     "at_most": np.less_equal,
-    "equal": np.equal,
-    "where": np.where,
 }
 
 

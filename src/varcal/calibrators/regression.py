@@ -18,9 +18,6 @@ LossFunction = Callable[[Floats], float]
 
 #: The longest step in any coordinate: where the loss is flat, a Newton step could be infinite.
 LONGEST_STEP = 8.0
-#: A step is checked against the loss if the slope at its end rises by more than this share of the
-#: slope at its start; not below this gradient, where the rounding of the loss is larger.
-TURNED, CHECKED_GRADIENT = 0.1, 1e-6
 #: Below this gradient, the search ends as soon as the gradient no longer shrinks.
 STALLED_GRADIENT = 1e-9
 #: Of the expected decrease, the share that a step must reach (Armijo's rule), the rounding of the
@@ -49,17 +46,14 @@ def minimize_convex(
     max_iter: int,
     last_step: float = 0.0,
 ) -> tuple[Floats, float, int]:
-    """Take Newton steps until the largest component of the gradient is below `tol`.
-
-    If a convex loss still falls at the end of a step, the step has lowered it. If it clearly rises
-    there, the step is halved until the loss is lower than at its start.
+    """Take Newton steps, halved until the loss is lower, until the gradient is at most `tol`.
 
     Parameters
     ----------
     evaluate : callable
         theta → (gradient, solve), where ``solve()`` gives H⁻¹·gradient.
     loss : callable
-        theta → loss.
+        theta → loss, which is convex.
     start : ndarray
         Where to begin.
     tol : float
@@ -67,8 +61,8 @@ def minimize_convex(
     max_iter : int
         Newton steps at most.
     last_step : float
-        A step that is shorter than this in every coordinate is taken without a look at its end:
-        the gradient there is about the square of its length.
+        A step that is shorter than this in every coordinate is the last one: the gradient at its
+        end is about the square of its length. The bound of the gradient is then not needed.
 
     Returns
     -------
@@ -76,41 +70,28 @@ def minimize_convex(
         The optimum, the largest component of the gradient where it was last evaluated, the steps
         taken.
     """
-    theta = start
-    gradient, solve = evaluate(theta)
-    size = float(np.abs(gradient).max(initial=0.0))
+    theta, value, size, before = start, loss(start), 0.0, np.inf
     for n_iter in range(max_iter):
-        if size <= (0.0 if last_step else tol):
+        gradient, solve = evaluate(theta)
+        size = float(np.abs(gradient).max(initial=0.0))
+        stalled = before < STALLED_GRADIENT and size >= before
+        if stalled or size <= (0.0 if last_step else tol):
             return theta, size, n_iter
         step = -solve()
         longest = float(np.abs(step).max())
         if longest < last_step:
             return theta + step, size, n_iter + 1
         step *= min(1.0, LONGEST_STEP / longest)
-        slope = float(step @ gradient)
-        if size <= tol or slope >= 0:
+        least = SUFFICIENT_DECREASE * float(step @ gradient)
+        allowed = value + LOSS_ROUNDING * abs(value)
+        for length in 0.5 ** np.arange(MOST_HALVINGS):
+            now = loss(theta + length * step)
+            if now <= allowed + length * least:
+                break
+        else:
             return theta, size, n_iter
-        trial = evaluate(theta + step)
-        if size > CHECKED_GRADIENT and float(step @ trial[0]) > TURNED * -slope:
-            step *= _lowering(loss, theta, step, slope)
-            if not step.any():
-                return theta, size, n_iter
-            trial = evaluate(theta + step)
-        trial_size = float(np.abs(trial[0]).max())
-        if size < STALLED_GRADIENT and trial_size >= size:
-            return theta, size, n_iter
-        theta, (gradient, solve), size = theta + step, trial, trial_size
+        theta, value, before = theta + length * step, now, size
     return theta, size, max_iter
-
-
-def _lowering(loss: LossFunction, theta: Floats, step: Floats, slope: float) -> float:
-    """Return the first of 1, ½, ¼, … that lowers the loss enough (Armijo's rule), or 0."""
-    here = loss(theta)
-    slack = LOSS_ROUNDING * abs(here)
-    for length in 0.5 ** np.arange(MOST_HALVINGS):
-        if loss(theta + length * step) <= here + SUFFICIENT_DECREASE * length * slope + slack:
-            return float(length)
-    return 0.0
 
 
 def solve_dense(hessian: Floats, gradient: Floats) -> Floats:

@@ -15,9 +15,9 @@ from varcal._input.dates import formats_of, with_dates
 from varcal._input.frames import Table, check_indexes, is_frame
 from varcal._input.labels import position_of
 from varcal._input.predictions import Predictions, read_scores
-from varcal._input.variables import Variable, as_series
+from varcal._input.variables import Variable, as_series, refuse_rows
 from varcal._options import EPS, check_flag
-from varcal.exceptions import InputError, VarcalError, VarcalWarning
+from varcal.exceptions import InputError, VarcalError, VarcalWarning, arguments_named
 
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
 MOST_ROWS_EACH = 2.0
@@ -134,7 +134,8 @@ def labelled_rows(
     given = {"p": p, "y": y, "X": X, "sample_weight": sample_weight, "groups": groups}
     check_indexes(given | {"time": time, "blocks": blocks})
     groups, together = _units_of(groups, time, blocks, X)
-    with _in_words_of_calibrators(together):
+    named = {"groups": "blocks"} if together.startswith("blocks") else {}
+    with arguments_named(v="X", **named):
         checked = Predictions.of(
             y,
             p,
@@ -143,6 +144,7 @@ def labelled_rows(
             sample_weight=sample_weight,
             groups=groups,
             from_logits=from_logits,
+            swapped="p and y seem to be swapped: fit takes the scores first, fit(p, y, X)",
         )
         turned = position_of(checked.classes, pos_label) == 0 and checked.p.ndim == 1
     rows = CalibrationRows(
@@ -170,7 +172,7 @@ def score_rows(
     """Check the arguments of `predict_proba`."""
     check_flag("from_logits", from_logits)
     check_indexes({"p": p, "X": X})
-    with _in_words_of_calibrators():
+    with arguments_named(v="X"):
         scores, variables = read_scores(p, X, from_logits=from_logits)
     found = 2 if scores.ndim == 1 else scores.shape[1]
     if found != n_classes:
@@ -180,22 +182,6 @@ def score_rows(
         )
     nothing = np.empty(0, dtype=np.intp)
     return CalibrationRows(second_column(scores), tuple(range(n_classes)), nothing, None, variables)
-
-
-@contextmanager
-def _in_words_of_calibrators(together: str = "") -> Iterator[None]:
-    """Name the arguments of calibrators in errors."""
-    try:
-        yield
-    except InputError as error:
-        message, hint, argument = error.message, error.hint, error.argument
-        if together.startswith("blocks") and "groups" in message:
-            message, argument = message.replace("groups", "blocks", 1), "blocks"
-        elif "swapped" in hint:
-            hint = "p and y seem to be swapped: fit takes the scores first, fit(p, y, X)"
-        else:
-            raise
-        raise InputError(message, hint, argument) from None
 
 
 def score_names(p: object) -> tuple[str, ...]:
@@ -317,7 +303,7 @@ def instants_of(time: object, X: object, n: int) -> Floats:
             "time",
         )
     hint = "every row needs a time: fill it in, or leave such rows out"
-    _refuse_times(column.missing(), "is missing", lambda row: None, hint)
+    refuse_rows(column.missing(), None, "time", "is missing", hint)
     if column.kind == "levels":
         texts = [str(level) for level in column.levels]
         if len(formats_of(texts)) > 1:
@@ -329,18 +315,12 @@ def instants_of(time: object, X: object, n: int) -> Floats:
         odd = next((text for text in texts if not formats_of([text])), texts[0])
         hint = "give dates such as 2024-03-31, or numbers that rise with time"
         is_odd = column.values == texts.index(odd)
-        _refuse_times(is_odd, "is neither a date nor a number", lambda row: odd, hint)
+        held = np.full(n, odd, dtype=object)
+        refuse_rows(is_odd, held, "time", "is neither a date nor a number", hint)
     values = np.asarray(column.values, dtype=np.float64)
     hint = "give dates or finite numbers"
-    _refuse_times(~np.isfinite(values), "is infinite", lambda row: float(values[row]), hint)
+    refuse_rows(~np.isfinite(values), values, "time", "is infinite", hint)
     return values
-
-
-def _refuse_times(wrong: Bools, problem: str, value: Any, hint: str) -> None:
-    """Refuse rows without a usable time."""
-    if wrong.any():
-        row = int(wrong.argmax())
-        raise InputError.at_row("time", problem, value(row), row, int(wrong.sum()), hint)
 
 
 def _named(name: str, X: object, argument: str) -> object:

@@ -11,9 +11,8 @@ from functools import cache
 from typing import Any
 
 from varcal import calibrators
-from varcal._files.conform import conform
-from varcal._files.document import BrokenError, Kind
-from varcal._files.fields import built, plain
+from varcal._files.saved import Kind
+from varcal._files.schema import BrokenError, built, plain
 from varcal.calibrators.calibrator import Calibrator
 from varcal.exceptions import InputError
 
@@ -61,8 +60,8 @@ def fields_of(calibrator: Calibrator) -> dict[str, Any]:
     }
 
 
-def _built(data: Any) -> Calibrator:
-    """Return the calibrator that the fields of a file describe."""
+def _built(data: Any, where: str = "it") -> Calibrator:
+    """Return the calibrator that the fields of a file describe; `where` is its place in it."""
     special = (Calibrator, _built)
     if not isinstance(data, dict) or set(data) != {"method", "parameters", "fitted"}:
         raise BrokenError("it does not hold a calibrator")
@@ -81,18 +80,17 @@ def _built(data: Any) -> Calibrator:
     if not isinstance(data["fitted"], dict) or set(data["fitted"]) != set(state):
         raise BrokenError(f"the fitted values of {data['method']} are not those of this version")
     for name, each in data["fitted"].items():
-        setattr(calibrator, f"{name}_", built(each, state[name], special))
+        setattr(calibrator, f"{name}_", built(each, state[name], special, f"{where}.{name}"))
     return calibrator
 
 
 def _checked(calibrator: Calibrator, where: str = "it") -> Calibrator:
-    """Refuse fitted attributes that do not have their types, also of calibrators inside."""
+    """Refuse a calibrator that is not fitted or has impossible classes, also inside of others."""
     calibrator._check_parameters()
     if not calibrator.__sklearn_is_fitted__():
         raise BrokenError(f"{where} is not fitted")
-    for name, hint in _state(type(calibrator)).items():
+    for name in _state(type(calibrator)):
         held = getattr(calibrator, f"{name}_")
-        conform(held, hint, f"{where}.{name}")
         for inner in held if isinstance(held, list) else ():
             if isinstance(inner, Calibrator):
                 _checked(inner, f"{where}.{name}")
@@ -110,7 +108,6 @@ def _classifier_of(document: dict[str, Any]) -> Any:
     from varcal.calibrators.classifier import SavedClassifier  # noqa: PLC0415  loads scikit-learn
 
     found = built(document["classifier"], SavedClassifier, (Calibrator, _built))
-    conform(found, SavedClassifier, "it")
     for k, calibrator in enumerate(found.calibrators):
         _checked(calibrator, f"calibrator {k}")
     return found

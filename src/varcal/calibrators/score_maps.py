@@ -103,39 +103,45 @@ def _table_row(fitted: Any) -> dict[str, Any]:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class LogisticCalibrator(OneVsRestCalibrator):
-    """A logistic curve of features of the score."""
+    """A logistic curve of features of the score, with a penalty on their coefficients."""
 
+    l2: float = parameter(0.0, options.check_not_negative)
     eps: float | None = parameter(None, options.or_none(options.check_eps))
 
-    @abstractmethod
     def _features(self, score: Step) -> tuple[Step, ...]:
-        """Return the steps to the features of a score."""
+        """Return the steps to the features of a score, which `_terms` names."""
+        return (self._logit(score),)
+
+    @property
+    def _terms(self) -> tuple[str, ...]:
+        return ("logit p",)
+
+    def _targets(self, hit: Floats, weight: Floats | None) -> Floats:
+        """Return what the curve is fitted to."""
+        return hit
+
+    def _constraints(self) -> dict[str, Any]:
+        """Return the penalty of the features and further arguments of `fit_logistic`."""
+        return {"l2": self.l2}
 
     def _fit_curve(
         self,
         score: Floats,
-        target: Floats,
+        hit: Floats,
         weight: Floats | None,
         added: Sequence[Floats] = (),
-        **penalties: Any,
+        l2_added: float = 0.0,
     ) -> LogisticFit:
         """Fit the curve to features of the score and to added ones."""
-        features = np.vstack([evaluate(self._features(steps.score(1)), score).T, *added])
-        fit = fit_logistic(features, target, weight, **penalties)
+        own, given = evaluate(self._features(steps.score(1)), score).T, self._constraints()
+        given["l2"] = np.repeat([given["l2"], l2_added], [len(own), len(added)])
+        fit = fit_logistic(np.vstack([own, *added]), self._targets(hit, weight), weight, **given)
         self.separated_ = self.separated_ or fit.separated
         return fit
 
     def _logit(self, score: Step) -> Step:
         inside = self._inside(score)
         return steps.log(inside / (1.0 - inside)).named("logit")
-
-    def _beta_features(self, score: Step, clip: str) -> tuple[Step, Step]:
-        """Return ln p and −ln(1 − p)."""
-        inside = self._inside(score)
-        if clip == "exact":  # only scores of exactly 0 or 1 are moved
-            below = where(equal(score, 1.0), 1.0 - self.floor_, score)
-            inside = where(equal(score, 0.0), self.floor_, below).named("inside")
-        return steps.log(inside).named("ln_p"), (-steps.log(1.0 - inside)).named("minus_ln_rest")
 
     def _inside(self, score: Step) -> Step:
         """Return a score that is kept away from 0 and 1."""
@@ -188,7 +194,6 @@ class PlattCalibrator(LogisticCalibrator):
     """
 
     on: Literal["logit", "probability"] = parameter("logit", one_of("logit", "probability"))
-    l2: float = parameter(0.0, options.check_not_negative)
     smooth_targets: bool = parameter(True, options.check_flag)
     maps_: list[PlattMap | None] = field(init=False)
 
@@ -200,9 +205,21 @@ class PlattCalibrator(LogisticCalibrator):
     def _features(self, score: Step) -> tuple[Step, ...]:
         return (score if self.on == "probability" else self._logit(score),)
 
+    @property
+    def _terms(self) -> tuple[str, ...]:
+        return ("p",) if self.on == "probability" else ("logit p",)
+
+    def _targets(self, hit: Floats, weight: Floats | None) -> Floats:
+        """Return Platt's targets, which differ from 0 and 1 by more where there are fewer rows."""
+        if not self.smooth_targets:
+            return hit
+        yes = float(hit.sum() if weight is None else hit @ weight)
+        no = float(hit.size if weight is None else weight.sum()) - yes
+        low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
+        return low + hit * (high - low)
+
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
-        target = _smoothed(hit, weight) if self.smooth_targets else hit
-        fit = self._fit_curve(score, target, weight, l2=self.l2)
+        fit = self._fit_curve(score, hit, weight)
         return PlattMap(float(fit.coef[0]), fit.intercept)
 
     def _map_steps(self, fitted: PlattMap, score: Step) -> tuple[Step, Step]:
@@ -212,14 +229,6 @@ class PlattCalibrator(LogisticCalibrator):
     def _sentence(self) -> str:
         shown = "logit(p)" if self.on == "logit" else "p"
         return f"logit(q) = slope · {shown} + intercept."
-
-
-def _smoothed(hit: Floats, weight: Floats | None) -> Floats:
-    """Return Platt's targets, which differ from 0 and 1 by more where there are fewer rows."""
-    yes = float(hit.sum() if weight is None else hit @ weight)
-    no = float(hit.size if weight is None else weight.sum()) - yes
-    low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
-    return low + hit * (high - low)
 
 
 @dataclass(frozen=True)
@@ -270,7 +279,6 @@ class BetaCalibrator(LogisticCalibrator):
 
     parameters: Literal["abm", "am", "ab"] = parameter("abm", one_of("abm", "am", "ab"))
     nonnegative: bool = parameter(True, options.check_flag)
-    l2: float = parameter(0.0, options.check_not_negative)
     clip: Literal["all", "exact"] = parameter("all", one_of("all", "exact"))
     maps_: list[BetaMap | None] = field(init=False)
 
@@ -280,28 +288,39 @@ class BetaCalibrator(LogisticCalibrator):
         return cls(nonnegative=False, l2=1.0, eps=1e-4, clip="exact")
 
     def _features(self, score: Step) -> tuple[Step, ...]:
-        low, high = self._beta_features(score, self.clip)
+        low, high = self._logs(score)
         if self.parameters == "am":
             return (low + high,)
-        centre = np.log(2.0) if self.parameters == "ab" else 0.0
-        return (low + centre, high - centre) if centre else (low, high)
+        centre = np.log(2.0)
+        return (low + centre, high - centre) if self.parameters == "ab" else (low, high)
+
+    def _logs(self, score: Step) -> tuple[Step, Step]:
+        """Return ln p and −ln(1 − p)."""
+        inside = self._inside(score)
+        if self.clip == "exact":  # only scores of exactly 0 or 1 are moved
+            below = where(equal(score, 1.0), 1.0 - self.floor_, score)
+            inside = where(equal(score, 0.0), self.floor_, below).named("inside")
+        return steps.log(inside).named("ln_p"), (-steps.log(1.0 - inside)).named("minus_ln_rest")
+
+    @property
+    def _terms(self) -> tuple[str, ...]:
+        pairs = {"am": ("logit p",), "ab": ("ln 2p", "-ln 2(1-p)")}
+        return pairs.get(self.parameters, ("ln p", "-ln(1-p)"))
+
+    def _constraints(self) -> dict[str, Any]:
+        n_bounded = len(self._terms) if self.nonnegative else 0
+        # A coefficient in place of two has the penalty of both.
+        l2 = self.l2 * (3 - len(self._terms))
+        return {"l2": l2, "n_nonnegative": n_bounded, "intercept": self.parameters != "ab"}
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
-        n_features = 1 if self.parameters == "am" else 2
-        fit = self._fit_curve(
-            score,
-            hit,
-            weight,
-            l2=self.l2 * (2.0 if self.parameters == "am" else 1.0),
-            n_nonnegative=n_features if self.nonnegative else 0,
-            intercept=self.parameters != "ab",
-        )
+        fit = self._fit_curve(score, hit, weight)
         a, b = float(fit.coef[0]), float(fit.coef[-1])
         centre = np.log(2.0) if self.parameters == "ab" else 0.0
         return BetaMap(a, b, float(fit.intercept + (a - b) * centre))
 
     def _map_steps(self, fitted: BetaMap, score: Step) -> tuple[Step, Step]:
-        low, high = self._beta_features(score, self.clip)
+        low, high = self._logs(score)
         return steps.logistic(low * fitted.a + high * fitted.b + fitted.c)
 
     def _sentence(self) -> str:
@@ -478,13 +497,10 @@ class ScalingBinningCalibrator(LogisticCalibrator):
     def _normalized(self) -> bool:
         return bool(self.normalize)
 
-    def _features(self, score: Step) -> tuple[Step, ...]:
-        return (self._logit(score),)
-
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BinMap:
         from scipy.special import expit  # noqa: PLC0415  only a fit needs it
 
-        fit = self._fit_curve(score, hit, weight, l2=self.l2)
+        fit = self._fit_curve(score, hit, weight)
         slope, intercept = float(fit.coef[0]), fit.intercept
         scaled = expit(slope * evaluate(self._features(steps.score(1)), score)[:, 0] + intercept)
         edges = _chunk_edges(scaled, weight, self.n_bins)

@@ -203,6 +203,10 @@ log: Callable[[Step], Step] = partial(elementwise, "log")
 exp: Callable[[Step], Step] = partial(elementwise, "exp")
 sqrt: Callable[[Step], Step] = partial(elementwise, "sqrt")
 sigmoid: Callable[[Step], Step] = partial(elementwise, "sigmoid")
+# Whether a < b, a ≤ b and a = b.
+less: Callable[[Step | float, Step | float], Step] = partial(elementwise, "less")
+at_most: Callable[[Step | float, Step | float], Step] = partial(elementwise, "at_most")
+equal: Callable[[Step | float, Step | float], Step] = partial(elementwise, "equal")
 
 
 def clipped(x: Step, low: float, high: float) -> Step:
@@ -210,21 +214,6 @@ def clipped(x: Step, low: float, high: float) -> Step:
     if low > -np.inf:
         x = elementwise("maximum", x, low)
     return elementwise("minimum", x, high) if high < np.inf else x
-
-
-def less(a: Step | float, b: Step | float) -> Step:
-    """Return whether a < b."""
-    return elementwise("less", a, b)
-
-
-def at_most(a: Step | float, b: Step) -> Step:
-    """Return whether a ≤ b."""
-    return elementwise("at_most", a, b)
-
-
-def equal(a: Step, b: Step | float) -> Step:
-    """Return whether a = b."""
-    return elementwise("equal", a, b)
 
 
 def missing(x: Step) -> Step:

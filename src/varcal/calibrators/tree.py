@@ -10,6 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
@@ -164,10 +165,10 @@ class TreeCalibrator(Calibrator):
     def _learn(self, rows: CalibrationRows) -> None:
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
+        mass = np.zeros((len(rows), rows.n_classes))
+        mass[np.arange(len(rows)), rows.y] = 1.0 if rows.weight is None else rows.weight
         least = self.min_leaf * rows.total()
-        self.tree_ = _grow(
-            columns, rows.y, rows.weight, rows.n_classes, max_depth=self.max_depth, min_weight=least
-        )
+        self.tree_ = _grow(columns, mass, max_depth=self.max_depth, min_weight=least)
         n_levels = [*map(len, self.schema_.levels)]
         found = evaluate([_leaf_step(self.tree_)], rows.p, columns, n_levels)[:, 0]
         rows = replace(rows, variables=())
@@ -176,8 +177,7 @@ class TreeCalibrator(Calibrator):
 
     def _fit_leaf(self, rows: CalibrationRows, inside: Bools) -> Calibrator:
         default = BetaCalibrator() if rows.n_classes == 2 else DirichletCalibrator()
-        given = default if self.calibrator is None else self.calibrator
-        inner = type(given)(**given.get_params(deep=False))
+        inner = default if self.calibrator is None else self.calibrator._unfitted()
         if inside.all():
             return inner._fit_rows(rows)
         if self.borrow > 0:
@@ -262,27 +262,27 @@ def _one_line(inner: Calibrator) -> str:
 
 def _leaf_step(node: Node) -> Step:
     """Return the step to the number of a row's leaf, in the order of `_leaves`."""
-    numbers = iter(range(1 << 30))
+    numbers = count()
 
     def walk(here: Node) -> Step:
         if isinstance(here, Leaf):
             return steps.constant(next(numbers))
         left, right = walk(here.left), walk(here.right)
-        other: Any = here.other if isinstance(here.other, str) else walk(here.other)
         if here.left_levels:
             code = steps.code(here.variable)
             on_left, on_right = (
                 steps.among(code, side) for side in (here.left_levels, here.right_levels)
             )
-            if other == "left":
-                return where(on_right, right, left)
-            rest = right if other == "right" else where(on_right, right, other)
-            return where(on_left, left, rest)
-        values = steps.number(here.variable)
-        if other == "left":
-            return where(steps.at_most(here.threshold, values), right, left)
-        known = where(steps.less(values, here.threshold), left, right)
-        return known if other == "right" else where(steps.missing(values), other, known)
+        else:  # neither holds for a missing value
+            value = steps.number(here.variable)
+            on_left, on_right = (
+                steps.less(value, here.threshold),
+                steps.at_most(here.threshold, value),
+            )
+        if here.other == "left":
+            return where(on_right, right, left)
+        rest = right if isinstance(here.other, str) else where(on_right, right, walk(here.other))
+        return where(on_left, left, rest)
 
     return walk(node)
 
@@ -298,55 +298,40 @@ def _leaves(node: Node, path: Path = ()) -> Iterator[tuple[Leaf, Path]]:
             yield from _leaves(branch, (*path, (node, side)))
 
 
-def _grow(
-    columns: list[AnyArray],
-    y: AnyArray,
-    weight: Floats | None,
-    n_classes: int,
-    *,
-    max_depth: int,
-    min_weight: float,
-) -> Node:
-    """Grow a tree that lowers the Gini impurity of y most.
+def _grow(columns: list[AnyArray], mass: Floats, *, max_depth: int, min_weight: float) -> Node:
+    """Grow a tree that lowers the Gini impurity of the outcome most.
 
     Parameters
     ----------
     columns : list of ndarray
         Numbers with NaN, or integer positions of categories with −1, as `Schema.align` gives.
-    y : ndarray of int
-        The class of each row.
-    weight : ndarray, optional
-        Row weights.
-    n_classes : int
-        K.
+    mass : ndarray of shape (n, K)
+        The weight of each row in the column of its class.
     max_depth : int
         Splits above a leaf at most.
     min_weight : float
         The least weight of a side. Of equally good splits, the first variable and the lowest
         threshold are taken.
     """
-    mass = np.ones(y.size) if weight is None else weight
-    least = min_weight * (1.0 - _ROUNDING)
+    weight, least = mass.sum(axis=1), min_weight * (1.0 - _ROUNDING)
 
     def build(rows: Ints, depth: int) -> Node:
-        total = float(mass[rows].sum())
+        totals = mass[rows].sum(axis=0)
         cut = None
-        if depth > 0 and total >= 2 * least and np.ptp(y[rows]) > 0:
-            cut = _best_cut([each[rows] for each in columns], y[rows], mass[rows], n_classes, least)
+        if depth > 0 and totals.sum() >= 2 * least and np.count_nonzero(totals) > 1:
+            cut = _best_cut([each[rows] for each in columns], mass[rows], least)
         if cut is None:
-            return Leaf(rows.size, total)
+            return Leaf(rows.size, float(weight[rows].sum()))
         left, right, other = rows[cut.left], rows[cut.right], rows[~(cut.left | cut.right)]
-        heavier = "left" if mass[left].sum() >= mass[right].sum() else "right"
-        own_branch = other.size > 0 and mass[other].sum() >= least
-        if not own_branch and heavier == "left":
-            left = rows[~cut.right]
-        elif not own_branch:
-            right = rows[~cut.left]
+        last: Any = "left" if weight[left].sum() >= weight[right].sum() else "right"
+        own_branch = other.size > 0 and weight[other].sum() >= least
+        if not own_branch:
+            left, right = (rows[~cut.right], right) if last == "left" else (left, rows[~cut.left])
         branches = build(left, depth - 1), build(right, depth - 1)
-        last = build(other, depth - 1) if own_branch else heavier
+        last = build(other, depth - 1) if own_branch else last
         return Split(cut.variable, cut.threshold, *cut.levels, *branches, last)
 
-    return build(np.arange(y.size), max_depth)
+    return build(np.arange(len(mass)), max_depth)
 
 
 class _Cut(NamedTuple):
@@ -357,102 +342,78 @@ class _Cut(NamedTuple):
     right: Bools
 
 
-def _best_cut(
-    columns: list[AnyArray], labels: AnyArray, weights: Floats, n_classes: int, least: float
-) -> _Cut | None:
-    whole = float(weights.sum())
+def _best_cut(columns: list[AnyArray], mass: Floats, least: float) -> _Cut | None:
+    whole = float(mass.sum())
     best, best_gain = None, _LEAST_GAIN * whole
     for variable, values in enumerate(columns):
         is_levels = values.dtype.kind == "i"
         known = values >= 0 if is_levels else ~np.isnan(values)
-        axis, own = values[known], (labels[known], weights[known])
+        axis = values[known]
         if is_levels:
-            axis = _level_order(axis, *own, n_classes)[axis]
-        found = _cut_axis(axis, *own, n_classes, least)
+            axis = _level_order(axis, mass[known])[axis]
+        found = _cut_axis(axis, mass[known], least)
         if found is None:
             continue
         gain, threshold = found
-        if not known.all() and weights[~known].sum() >= least:
-            gain += _separation(known, labels, weights, n_classes)
+        if mass[~known].sum() >= max(least, _ROUNDING):  # missing values have a branch
+            gain += float(_lowered(mass[known].sum(axis=0), mass[~known].sum(axis=0)))
         # Rounding must not decide between equally good variables.
         if gain <= best_gain * (1 + _EQUAL_GAIN) + _ROUNDING * whole:
             continue
         best_gain = gain
-        left, right = np.zeros(labels.size, bool), np.zeros(labels.size, bool)
+        left, right = np.zeros(len(mass), bool), np.zeros(len(mass), bool)
         left[known], right[known] = axis < threshold, axis >= threshold
+        sides: list[tuple[int, ...]] = [(), ()]
         if is_levels:
-            threshold, sides = np.nan, [np.unique(values[side]).tolist() for side in (left, right)]
-        else:
-            sides = [[], []]
-        best = _Cut(variable, threshold, (tuple(sides[0]), tuple(sides[1])), left, right)
+            sides = [tuple(np.unique(values[side]).tolist()) for side in (left, right)]
+        best = _Cut(variable, np.nan if is_levels else threshold, (sides[0], sides[1]), left, right)
     return best
 
 
-def _cut_axis(
-    axis: AnyArray, labels: AnyArray, weights: Floats, n_classes: int, least: float
-) -> tuple[float, float] | None:
+def _lowered(left: Floats, right: Floats) -> Floats:
+    """Return by how much a split lowers n·Gini, from the weights of the classes on its sides."""
+    parts = ((each**2).sum(axis=-1) / each.sum(axis=-1) for each in (left, right, left + right))
+    one, other, both = parts
+    return np.asarray(one + other - both)
+
+
+def _cut_axis(axis: AnyArray, mass: Floats, least: float) -> tuple[float, float] | None:
     """Return by how much the best threshold lowers n·Gini, and the threshold."""
-    if axis.size < 2:
-        return None
     order = np.argsort(axis, kind="stable")
-    axis, labels, weights = axis[order], labels[order], weights[order]
-    totals = np.bincount(labels, weights, minlength=n_classes).astype(np.float64)
-    whole = float(totals.sum())
-    before = np.cumsum(weights)[:-1]
-    may_cut = (axis[1:] > axis[:-1]) & (before >= least) & (whole - before >= least)
-    places = np.flatnonzero(may_cut)
+    axis, left = axis[order], np.cumsum(mass[order], axis=0)
+    right = mass.sum(axis=0) - left
+    fits = (left[:-1].sum(axis=1) >= least) & (right[:-1].sum(axis=1) >= least)
+    places = np.flatnonzero((axis[1:] > axis[:-1]) & fits)
     if not places.size:
         return None
-    left_squares, mixed = _running_squares(labels, weights, totals)
-    square = float(totals @ totals)
-    left = left_squares[places] / before[places]
-    right = (square - 2.0 * mixed[places] + left_squares[places]) / (whole - before[places])
-    gain = left + right - square / whole
+    gain = _lowered(left[places], right[places])
     # The lowest of the thresholds that equal the best up to rounding.
-    place = places[np.argmax(gain >= gain.max() - _ROUNDING * whole)]
+    place = places[np.argmax(gain >= gain.max() - _ROUNDING * mass.sum())]
     low, high = float(axis[place]), float(axis[place + 1])
     with np.errstate(invalid="ignore"):
         middle = low + 0.5 * (high - low)
     return float(gain.max()), middle if low < middle <= high else high
 
 
-def _running_squares(labels: AnyArray, weights: Floats, totals: Floats) -> tuple[Floats, Floats]:
-    """Return Σ_k left_k² and Σ_k total_k·left_k after each row, in time free of K."""
-    by_class = np.argsort(labels, kind="stable")
-    inclusive = np.cumsum(weights[by_class])
-    offsets = np.cumsum(totals) - totals
-    so_far = np.empty(labels.size)
-    so_far[by_class] = inclusive - offsets[labels[by_class]] - weights[by_class]
-    squares = np.cumsum(weights * (2.0 * so_far + weights))
-    return squares, np.cumsum(weights * totals[labels])
-
-
-def _level_order(values: AnyArray, labels: AnyArray, weights: Floats, n_classes: int) -> Ints:
+def _level_order(values: AnyArray, mass: Floats) -> Ints:
     """Return the rank of every category: by P(second class), or along the first principal axis.
 
     For two classes the best split of categories is one of this order (Breiman et al. 1984); for
     more the axis is a good approximation (Coppersmith et al. 1999).
     """
-    n_levels = int(values.max(initial=-1)) + 1
-    table = np.bincount(values * n_classes + labels, weights, minlength=n_levels * n_classes)
-    table = table.reshape(n_levels, n_classes)
-    mass = table.sum(axis=1)
-    shares = table / np.where(mass > 0, mass, 1.0)[:, None]
-    if n_classes == 2:
-        score = shares[:, 1]
-    else:
-        centred = (shares - table.sum(axis=0) / max(mass.sum(), 1e-300)) * np.sqrt(mass)[:, None]
-        axis = np.linalg.svd(centred, full_matrices=False)[2][0]
+    table = np.zeros((int(values.max(initial=-1)) + 1, mass.shape[1]))
+    np.add.at(table, values, mass)
+    weight = table.sum(axis=1)
+    shares = table / np.where(weight > 0, weight, 1.0)[:, None]
+    score = shares[:, 1]
+    if mass.shape[1] > 2:
+        centre = table.sum(axis=0) / max(weight.sum(), 1e-300)
+        axis = np.linalg.svd((shares - centre) * np.sqrt(weight)[:, None], full_matrices=False)[2][
+            0
+        ]
         # The sign of a singular vector is arbitrary; fix it, so that the tree is not.
         score = shares @ (axis * np.sign(axis[np.argmax(np.abs(axis))]))
     # Scores that are equal up to rounding are equal, in whatever order they were summed.
-    rank = np.empty(n_levels, dtype=np.intp)
-    rank[np.argsort(np.round(score, _DECIMALS), kind="stable")] = np.arange(n_levels)
+    rank = np.empty(len(table), dtype=np.intp)
+    rank[np.argsort(np.round(score, _DECIMALS), kind="stable")] = np.arange(len(table))
     return rank
-
-
-def _separation(known: Bools, labels: AnyArray, weights: Floats, n_classes: int) -> float:
-    """Return by how much a separate branch for missing values lowers n·Gini."""
-    parts = [np.bincount(labels[m], weights[m], minlength=n_classes) for m in (known, ~known)]
-    whole = parts[0] + parts[1]
-    return float(sum(c @ c / c.sum() for c in parts) - whole @ whole / whole.sum())

@@ -39,7 +39,7 @@ def _limit(gate: str) -> Any:
     return click.option(gate, callback=options.size, metavar="SIZE", help=text)
 
 
-@click.command(cls=options.EachOnce)
+@click.command(cls=options.EachOnce, short_help="Find where probabilities are wrong, and for whom.")
 @options.rows
 @options.variables
 @options.exclude
@@ -55,14 +55,14 @@ def _limit(gate: str) -> Any:
     "--limit",
     callback=options.size,
     metavar="SIZE",
-    help="The error that matters; by default 2%, or a fifth of the rarer class's rate if that is "
-    "smaller.",
+    help="Larger errors need repair; by default 2%, or a fifth of the rarer class's rate if "
+    "that is smaller.",
 )
 @click.option(
     "--relative-limit",
     callback=options.size,
     metavar="SHARE",
-    help="The same as a share of the rarer class's rate, such as 10%.",
+    help="The limit as a share of the rarer class's rate, such as 10%.",
 )
 @options.several_names(
     "--protected", help="Variables that a repair may not read; all their levels are shown."
@@ -141,12 +141,14 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             if climbed:
                 took += f"; repairs in {time.perf_counter() - start:.1f}s"
     if output:
-        found.report(output)
+        from varcal._report.audit_page import write_audit  # noqa: PLC0415
+
+        write_audit(found, output, commands=True)
     passed = all(one.passed for one in made)
     if given["as_json"]:
         from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it
 
-        gates = {"gates": [one.to_dict() for one in made], "passed": passed}
+        gates = {"gates": [asdict(one) for one in made], "passed": passed}
         print(json_text(_without_tables(found) | gates), end="")
     else:
         from varcal._report.audit_text import audit_lines  # noqa: PLC0415
@@ -217,10 +219,6 @@ class Outcome:
     strict: bool = False
     unjudged: tuple[str, ...] = ()
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self) | {"failed": list(self.failed), "unjudged": list(self.unjudged)}
-
 
 def outcomes(
     found: Audit,
@@ -273,15 +271,13 @@ def _values(found: Audit, gate: str, strict: bool) -> dict[str, float]:
     if gate == "--max-uneven":
         judged = [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
         return {row.variable: row.uneven.debiased if strict else row.low for row in judged}
-    if gate == "--max-by-score":
-        return {
-            name: one.by_score.debiased if strict else one.by_score.low
-            for name, one in found.targets.items()
-        }
-    return {
-        name: abs(one.gap) if strict else max(one.gap_low, -one.gap_high, 0.0)
-        for name, one in found.targets.items()
-    }
+    made = {}
+    for name, one in found.targets.items():
+        ends = abs(one.gap), max(one.gap_low, -one.gap_high, 0.0)
+        if gate == "--max-by-score":
+            ends = one.by_score.debiased, one.by_score.low
+        made[name] = ends[not strict]
+    return made
 
 
 def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) -> None:

@@ -51,8 +51,10 @@ _METHODS = click.Choice(REPAIRS + SINGLE)
 )
 @options.weight
 @options.group
-@click.option("--time", metavar="COLUMN", help="When each row was made; judges on later rows.")
-@click.option("--blocks", metavar="COLUMN", help="Column of days or stores with correlated rows.")
+@click.option("--time", metavar="COLUMN", help="Column of times; repairs are judged on later rows.")
+@click.option(
+    "--blocks", metavar="COLUMN", help="Column of days or stores whose rows are correlated."
+)
 @click.option("--same-blocks", is_flag=True, help="New rows will come from the same blocks.")
 @options.labels
 @options.how_read
@@ -170,8 +172,8 @@ def _built(method: str, n_columns: int, parameters: tuple[str, ...]) -> Calibrat
     return found
 
 
-_VARIABLES = "Columns of variables, in the order of the fit; by default those of the same names."
-_COLUMN = "Name of the new column; with more than two classes, the beginning of their names."
+_VARIABLES = "Columns of variables, in the order of the fit; by default those with the same names."
+_COLUMN = "Name of the new column; with more than two classes, the prefix of the names."
 
 
 @click.command(cls=options.EachOnce)
@@ -220,14 +222,14 @@ DIALECTS = click.Choice(["duckdb", "postgres", "spark", "bigquery", "snowflake"]
 _OF_SQL = ("dialect", "table", "prob", "keep", "column")
 
 
-@click.command(cls=options.EachOnce)
+@click.command(cls=options.EachOnce, short_help="Write a calibrator as SQL, ONNX or Python.")
 @options.calibrator
 @click.option("--to", required=True, type=click.Choice([*EXTENSIONS]), help="What to write.")
 @click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
-@click.option("--dialect", type=DIALECTS, default="duckdb", help="The database of a query.")
+@click.option("--dialect", type=DIALECTS, default="duckdb", help="The SQL dialect.")
 @click.option("--table", default="scores", help="The table with the rows.")
 @options.fitted_prob
-@options.several_names("--keep", help="Columns that the result repeats, such as a key.")
+@options.several_names("--keep", help="Columns to copy to the result, such as a key.")
 @click.option("--column", default="p_calibrated", help="Name of the new column.")
 @click.option("--check", is_flag=True, help="Compare 200 random rows with predict_proba.")
 @click.pass_context
@@ -253,7 +255,7 @@ def export(ctx: click.Context, /, **given: Any) -> None:
                 f"--{name} is for queries, and changes nothing with --to {target}",
                 f"leave out --{name}, or use --to sql",
             )
-    from varcal._files.document import load_kind  # noqa: PLC0415  slow, and not needed to refuse
+    from varcal._files.saved import load_kind  # noqa: PLC0415  slow, and not needed to refuse
 
     calibrator = load_kind(given["calibrator"], "calibrator")
     if target == "sql":

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from varcal._text import BETTER, CHANGED, FIXED, MADE_WORSE
+from varcal._text import BETTER, FIXED, MADE_WORSE
 from varcal.cli import _options as options
-from varcal.cli._program import WIDTH
 from varcal.exceptions import InputError
 
-if TYPE_CHECKING:
-    from varcal._audit.compare import Comparison
+LEGEND = f"""\
+accuracy and AUC: larger is better
+{FIXED}: better, and what is left could be chance
+{BETTER}, {MADE_WORSE}: surely, and by an amount that matters"""
 
 
 @click.command(cls=options.EachOnce)
@@ -73,7 +74,7 @@ def compare(**given: Any) -> None:
 
         print(json_text(found.to_dict()), end="")
         return
-    print("\n".join(comparison_lines(found)))
+    print(f"{found}\n\n{LEGEND}")
     if output:
         print(f"\n→ {output}")
 
@@ -86,40 +87,3 @@ def _sets(given: tuple[str, ...]) -> dict[str, list[str]]:
             raise InputError(f"--prob names {name!r} twice", "give each set its own name")
         sets[name] = [one.strip() for one in columns.split(",")] if equals else [name]
     return sets
-
-
-def comparison_lines(found: Comparison) -> list[str]:
-    """Return the figures, as many sets beside each other as fit, and a legend."""
-    names = found.figure_names
-    left = _column(["", *names])
-    sets = [_column([method, *_values(found, method)]) for method in found.methods]
-    lines = [f"{found.target}: {found.n_rows:,} rows, compared with {found.methods[0]}"]
-    while sets:
-        shown = [left, sets.pop(0)]
-        while sets and sum(len(one[0]) + 2 for one in [*shown, sets[0]]) <= WIDTH + 2:
-            shown.append(sets.pop(0))
-        lines += ["", *("  ".join(row).rstrip() for row in zip(*shown, strict=True))]
-    return [
-        *lines,
-        "",
-        "average and errors in points · accuracy and AUC: larger is better",
-        f"{FIXED}: better, and what is left is within noise",
-        f"{BETTER}, {MADE_WORSE}: surely so, by more than a trifle",
-    ]
-
-
-def _values(found: Comparison, method: str) -> list[str]:
-    from varcal._audit.compare import metric_text  # noqa: PLC0415
-
-    rows = [found.row(method, *figure) for figure in found.figures]
-    texts = [metric_text(row.metric, row.value, found.digits) for row in rows]
-    width = max(map(len, texts))
-    return [
-        text.rjust(width) + (f" {row.verdict}" if row.verdict in CHANGED else "")
-        for text, row in zip(texts, rows, strict=True)
-    ]
-
-
-def _column(cells: list[str]) -> list[str]:
-    width = max(map(len, cells))
-    return [cell.ljust(width) for cell in cells]

@@ -28,7 +28,7 @@ Next, with a file of your own predictions:
 In Python: import varcal as vc, and the two lines above."""
 
 
-@click.command(cls=options.EachOnce)
+@click.command(cls=options.EachOnce, short_help="Audit and repair a network on census data.")
 @click.option(
     "-o",
     "--output",
@@ -41,7 +41,7 @@ def demo(output: str) -> None:
     """Audit a network on bundled census data, repair it, and prove it on new rows.
 
     The network predicts whether a person earns more than 50,000 dollars. By its score it is
-    calibrated to a point; along age and marital status it is off by far more.
+    calibrated to within a point; along age and marital status it is off by far more.
 
     \b
     Examples:
@@ -83,10 +83,10 @@ def people(new: Dataset, repaired: Floats) -> str:
     """Return what happens to people of new rows, and what was and is said."""
     from varcal._text import percent, text_table  # noqa: PLC0415
 
-    rates: dict[str, list[str]] = {"people": [], "happens": [], "said": [], "says repaired": []}
-    for name, variable, is_meant in PEOPLE:
-        part = is_meant(new[variable])
-        cells = (name, *(percent(one[part].mean()) for one in (new.y, new.p, repaired)))
-        for column, cell in zip(rates.values(), cells, strict=True):
-            column.append(cell)
-    return text_table(rates)
+    parts = {name: is_meant(new[variable]) for name, variable, is_meant in PEOPLE}
+    columns = {"happens": new.y, "said": new.p, "says repaired": repaired}
+    rates = {
+        head: [percent(values[part].mean()) for part in parts.values()]
+        for head, values in columns.items()
+    }
+    return text_table({"people": list(parts)} | rates)

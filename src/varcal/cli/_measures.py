@@ -11,12 +11,13 @@ from varcal._text import waiting
 from varcal.cli import _options as options
 from varcal.cli._program import print_json
 
-_NO_UNITS = {"weight": None, "group": None}
 
-
-@click.command(cls=options.EachOnce)
+@click.command(
+    cls=options.EachOnce, short_help="Print calibration slope, intercept, O/E, ICI and more."
+)
 @options.rows
-@options.several_names("--variables", help="Columns whose groups are judged apart, too.")
+@options.several_names("--variables", help="Columns whose groups are also measured.")
+@click.option("--weight", metavar="COLUMN", help="Column: how many rows each row stands for.")
 @options.level
 @options.labels
 @options.from_logits
@@ -25,8 +26,8 @@ _NO_UNITS = {"weight": None, "group": None}
 def measures(**given: Any) -> None:
     """Print intercept, slope, observed/expected, ICI, E50, E90 and Emax.
 
-    They are those of R's rms and of papers on clinical prediction models, with intervals, for all
-    rows and, with --variables, for groups.
+    These are the measures of R's rms and of papers on clinical prediction models, with intervals,
+    for all rows and for the groups of --variables.
 
     \b
     Examples:
@@ -36,7 +37,7 @@ def measures(**given: Any) -> None:
     names = given["variables"] or ()
     table, _ = options.read_rows(options.Files.of(given, None), options.roles_of(given), names)
     with options.naming_columns(given), waiting("Measuring"):
-        rows = options.settings_of(given | _NO_UNITS, table, table[given["label"]])
+        rows = options.settings_of(given | {"group": None}, table, table[given["label"]])
         kept = {name: one for name, one in rows.items() if one is not None}
         found = vc.measures(p=list(given["prob"]), X=list(names) or None, **kept)
     if given["as_json"]:

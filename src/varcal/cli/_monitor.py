@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 ALARM = 4
 
 _state = click.argument("state", metavar="STATE.json")
-_note = click.option("--note", metavar="TEXT", help="What to write into the log.")
-_LIMIT = "The largest gap that is not a fault."
+_note = click.option("--note", metavar="TEXT", help="A note for the log.")
+_LIMIT = "The largest gap that raises no alarm."
 _EVENTS = click.Choice(["both", "correct", "positive", "classwise"])
-_EVENT = "The claims to watch; by default all, with more than ten classes the confidence."
+_EVENT = "What to watch: P(predicted class is right), P(--pos-label), or P(each class)."
 _ALPHA = "The largest probability of ever raising a false alarm; 0.05 by default."
 _ARL = "Instead of --alpha: the smallest mean number of batches until a false alarm."
-_REFERENCE = "FILE is a period that counts as normal: gaps may be as they are there."
+_REFERENCE = "FILE is a normal period: only changes from its gaps raise an alarm."
 _ID = "Name of the batch, such as its date; ids must increase. By default the name of FILE."
 
 
@@ -98,7 +98,7 @@ def init(**given: Any) -> None:
 def update(ctx: click.Context, /, **given: Any) -> None:
     """Add a batch, and say in one line whether there is an alarm.
 
-    FILE has rows, or their sums as `vc.collect(…).save()` writes them (.json, .parquet); several
+    FILE has rows, or their sums as `vc.collect(…).save()` writes them (.json); several
     files are one batch. STATE.json is written whole or not at all. Another update of the same file
     waits for this one.
 
@@ -124,12 +124,11 @@ def update(ctx: click.Context, /, **given: Any) -> None:
         with monitor_in_turn(given["state"]) as found, ExitStack() as stack:
             found.update(_batch(found, given, paths, stack), id=id)
             if given["output"]:  # if it fails, the state is not written and the batch not counted
-                found.report(given["output"])
+                _write_report(found, given["output"])
     except InputError as error:
-        for option in ("--drop-unlabelled", "--classes"):
-            if option in error.hint:
-                hint = f"{error.hint}; {option} is an option of varcal monitor init"
-                raise InputError(error.message, hint) from None
+        for setting in {"unlabelled", "classes"} & set(error.settings):
+            more = f"; {{{setting}}} is an option of varcal monitor init"
+            raise error.reworded(more=more) from None
         raise
     _tell(ctx, found, as_json=given["as_json"], prefix=f"{id}: ")
 
@@ -140,9 +139,9 @@ def update(ctx: click.Context, /, **given: Any) -> None:
 @options.as_json
 @click.pass_context
 def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool) -> None:
-    """Say how things are, and write a report.
+    """Print the status, and write a report.
 
-    Exit codes as those of update.
+    Exit codes are those of update.
 
     \b
     Examples:
@@ -150,11 +149,11 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
       varcal monitor report state.json -o monitor.html
     """
     _check_report(output, state)
-    from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
+    from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
     found = load_kind(state, "monitor")
     if output:
-        found.report(output)
+        _write_report(found, output)
     _tell(ctx, found, as_json=as_json)
 
 
@@ -162,7 +161,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
 @_state
 @_note
 def acknowledge(state: str, note: str | None) -> None:
-    """Say that an alarm is known: updates no longer exit with 4 because of it.
+    """Mark an alarm as known: updates no longer exit with 4 because of it.
 
     \b
     Examples:
@@ -175,7 +174,7 @@ def acknowledge(state: str, note: str | None) -> None:
 @_state
 @_note
 def reset(state: str, note: str | None) -> None:
-    """Start over without evidence; the history is kept.
+    """Discard the evidence and start over; the history is kept.
 
     \b
     Examples:
@@ -200,12 +199,18 @@ def _check_report(path: str | None, *others: str | Path) -> None:
         refuse_input(path, "an input file", *others)
 
 
+def _write_report(found: Monitor, path: str) -> None:
+    from varcal._report.monitor import write_monitor  # noqa: PLC0415  slow to load
+
+    write_monitor(found, path, commands=True)
+
+
 def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: ExitStack) -> Any:
     """Return the sums that files hold, or their rows."""
     # The name of a format says that these are rows.
     sums = [path for path in paths if given["format"] is None and _holds_sums(path)]
     if sums:
-        from varcal._files.document import load_kind  # noqa: PLC0415  slow to load
+        from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
         rows = [path for path in paths if path not in sums]
         if rows:

@@ -124,16 +124,16 @@ dialect = together(
     click.option("--encoding", metavar="NAME", help=_ENCODING),
 )
 label = click.option("--label", required=True, metavar="COLUMN", help="Column of true labels.")
-_PROB = "Column of P(--pos-label); with more than two classes, one --prob per class."
+_PROB = "Column of probabilities of --pos-label; with more than two classes, one --prob for each."
 prob = click.option("--prob", required=True, multiple=True, metavar="COLUMN", help=_PROB)
-_FITTED_PROB = "Column of probabilities, one --prob per class; by default as at the fit."
+_FITTED_PROB = "Column of probabilities, one --prob per class; by default those of the fit."
 fitted_prob = click.option("--prob", multiple=True, metavar="COLUMN", help=_FITTED_PROB)
 from_logits = click.option("--from-logits", is_flag=True, help="The --prob columns contain logits.")
 weight = click.option("--weight", metavar="COLUMN", help="Column of sampling weights.")
 _GROUP = "Column of units, such as patients, whose rows belong together."
 group = click.option("--group", metavar="COLUMN", help=_GROUP)
 classes = several_names("--classes", help="Labels in the order of --prob; sorted by default.")
-variables = several_names("--variables", help="Columns to look along; by default all others.")
+variables = several_names("--variables", help="Variables to check; by default all other columns.")
 exclude = several_names("--exclude", help="Columns to ignore, such as ids.")
 drop_unlabelled = click.option("--drop-unlabelled", is_flag=True, help="Skip rows without a label.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Write JSON to standard output.")
@@ -296,7 +296,7 @@ def rows_in_place(
             data: Any = read_table(sources, list(needed))
             labels = data.column(roles["--label"][0])
         else:
-            from varcal._sums.files import rows_of_files  # noqa: PLC0415  slow to load
+            from varcal._sums.sources import rows_of_files  # noqa: PLC0415  slow to load
 
             data = rows_of_files(sources).select(list(needed))
             frames: Any = data.map(roles["--label"], lambda frame, start: frame)
@@ -411,4 +411,5 @@ def naming_columns(given: Mapping[str, Any], prob: Sequence[str] | None = None) 
         options = {"sample_weight": "weight", "groups": "group", "time": "time", "blocks": "blocks"}
         for argument, option in options.items():
             names[argument] = f"--{option} {given.get(option)!r}"
-        raise InputError(*error.spelled(names, option_text)) from None
+        message, hint = error.spelled(names, option_text)
+        raise InputError(message, hint, settings=error.settings) from None

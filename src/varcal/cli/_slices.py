@@ -19,16 +19,18 @@ if TYPE_CHECKING:
     from varcal._search.slices_result import Slices
 
 AFTER = ["average", "single", "none"]
-_AFTER = "Take off what is known: the average gap, the gaps along single variables, or nothing."
-_DRAWS = "Simulated sets of outcomes; no p-value is below 1 / (draws + 1)."
+_AFTER = "Subtract the average gap, the gaps along single variables, or nothing (none) first."
+_DRAWS = "Simulations behind p-values; none is below 1 / (draws + 1)."
 
 
-@click.command(cls=options.EachOnce)
+@click.command(cls=options.EachOnce, short_help="Search combinations of variables.")
 @options.rows
 @options.variables
 @options.exclude
 @options.several_names("--include", help="Columns to search although they look like ids.")
-@click.option("--max-depth", type=click.IntRange(1, 3), default=3, help="Variables of a slice.")
+@click.option(
+    "--max-depth", type=click.IntRange(1, 3), default=3, help="Most variables of a slice."
+)
 @click.option("--after", type=click.Choice(AFTER), default="average", help=_AFTER)
 @click.option("--draws", type=click.IntRange(19), default=99, help=_DRAWS)
 @click.option("--number", is_flag=True, help="Also say how much of the gap can be predicted.")

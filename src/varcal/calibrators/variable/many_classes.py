@@ -26,28 +26,27 @@ from scipy.special import expit, logit
 from varcal._arrays import AnyArray, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.regression import softmax
+from varcal.calibrators.regression import fit_softmax, softmax
 from varcal.calibrators.steps import Step
-from varcal.calibrators.variable.additive import Design, Fitted, Tables, fit_design, screened
-from varcal.calibrators.variable.dependence import Given, Record, judged_with_search, within_units
-from varcal.calibrators.variable.intervals import PENALTY_DOUBT
-from varcal.calibrators.variable.reml import (
-    CERTAIN_WEIGHT,
-    LARGEST_LOG_POWER,
-    PowerLoss,
-    fit_blocks,
-    held_out,
-    weighted_gram,
+from varcal.calibrators.variable.additive import Design, Fitted, Tables, screened
+from varcal.calibrators.variable.dependence import (
+    Given,
+    Judged,
+    Record,
+    judged_with_search,
+    within_units,
 )
-from varcal.calibrators.variable.shrinkage import NOTHING, Folds, Judge, Stage, make_folds, sample
+from varcal.calibrators.variable.intervals import PENALTY_DOUBT
+from varcal.calibrators.variable.losses import LARGEST_LOG_POWER, LEAST_WEIGHT, PowerLoss, powered
+from varcal.calibrators.variable.reml import fit_blocks
+from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage, make_folds
 from varcal.calibrators.variable.trees import TreeRows, Trees, fit_trees
 from varcal.calibrators.variable.two_classes import (
     BELOW_LEAST,
     CALIBRATED_SCORES,
-    FEW_ROWS,
-    FEW_ROWS_PER_VARIABLE,
     MOST_ROWS,
     TINY,
+    enough_rows,
 )
 
 # Tuned constants.
@@ -146,12 +145,14 @@ def fit_class_map(logs: Floats, y: Ints, mass: Floats) -> ClassMap:
     rates = (np.bincount(y, mass, minlength=k) + 1.0) / (n + k)
     none = np.zeros((k, k + 1, k + 1))
     found = ClassMap(1.0 / (n + 1.0), rates, np.eye(k), np.zeros(k), none)
-    inner = np.hstack([found._inner(logs), np.ones((len(y), 1))])
+    inner = found._inner(logs)
     penalty = np.full((k, k + 1), MATRIX_PENALTY * k * (k - 1))
     penalty[:, -1] = MATRIX_PENALTY * k
-    theta = _ridge_softmax(inner, y, mass, penalty)
+    free = np.ones(penalty.shape, dtype=bool)
+    theta, _ = fit_softmax(inner, y, mass, penalty=penalty / n, target=np.eye(k, k + 1), free=free)
+    inner = np.hstack([inner, np.ones((len(y), 1))])
     q = softmax(inner @ theta.T)
-    weight = mass[:, None] * np.maximum(q * (1.0 - q), CERTAIN_WEIGHT * rates)
+    weight = mass[:, None] * np.maximum(q * (1.0 - q), LEAST_WEIGHT)
     covariance = np.array(
         [
             np.linalg.inv((inner * w[:, None]).T @ inner + np.diag(2.0 * each))
@@ -166,40 +167,6 @@ def _power_of(logs: Floats, y: Ints, mass: Floats) -> tuple[float, float]:
     one = fit_blocks(np.ones((len(y), 1)), PowerLoss(logs, y, mass), np.array([-1]))
     power = float(np.exp(np.clip(one.beta[0], -LARGEST_LOG_POWER, LARGEST_LOG_POWER)))
     return power, float(np.sqrt(one.covariance[0, 0]))
-
-
-def _ridge_softmax(X: Floats, y: Ints, mass: Floats, penalty: Floats) -> Floats:
-    """Return the coefficients (K × columns) nearest to the identity with the least penalized loss.
-
-    Minimizes the log-loss plus Σ penalty · (θ − θ₀)² by a limited-memory quasi-Newton method.
-    """
-    from scipy.optimize import minimize  # noqa: PLC0415  only a fit needs it
-
-    k = len(penalty)
-    center = np.eye(k, k + 1)
-    hot = np.zeros((len(y), k))
-    hot[np.arange(len(y)), y] = 1.0
-    # Variables of about equal curvature: the penalty and the spread of each column.
-    scale = 1.0 / np.sqrt(2.0 * penalty + 0.1 * (mass @ X**2)[None, :])
-
-    def value(theta: Floats) -> tuple[float, Floats]:
-        move = scale * theta.reshape(k, -1)
-        logits = X @ (center + move).T
-        logits -= logits.max(axis=1, keepdims=True)
-        powers = np.exp(logits)
-        sums = powers.sum(axis=1)
-        loss = mass @ (np.log(sums) - logits[np.arange(len(y)), y])
-        gradient = (mass[:, None] * (powers / sums[:, None] - hot)).T @ X + 2.0 * penalty * move
-        return float(loss + (penalty * move**2).sum()), (scale * gradient).ravel()
-
-    found = minimize(
-        value,
-        np.zeros(k * (k + 1)),
-        jac=True,
-        method="L-BFGS-B",
-        options={"maxiter": 500, "ftol": 1e-10, "gtol": 1e-5 * float(mass.sum()) ** 0.5},
-    )
-    return center + scale * found.x.reshape(k, -1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -294,11 +261,7 @@ class ClassesModel:
         if self.full is not None:
             eta = self.full.predictor(found[:, -1], columns)[0]
 
-        def top(eta: Floats) -> Floats:
-            power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))
-            return np.asarray(softmax(logs * power[:, None]).max(axis=1))
-
-        return eta, top
+        return eta, lambda eta: np.asarray(softmax(powered(logs, eta)).max(axis=1))
 
     def interval(
         self, p: Floats, columns: list[AnyArray], n_levels: list[int], reach: float
@@ -312,20 +275,20 @@ class ClassesModel:
         second = self._second(first, certain)
         outputs = (*self.steps(scores), *steps.items(first), *steps.items(second), certain)
         found = evaluate(outputs, p, columns, n_levels)
-        answer, logs, powered, z = np.split(found, [k, 2 * k, 3 * k], axis=1)
+        answer, logs, second_logs, z = np.split(found, [k, 2 * k, 3 * k], axis=1)
         variance = np.full(logs.shape, self.power_error**2) * logs**2
         if self.full is not None:
             eta, spread = self.full.predictor(z[:, 0], columns)
-            power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
-            # The log-odds of class k move by t (l_k − Σ q l over the others) with ln t.
-            q = softmax(power * logs)
-            rest = (q * logs).sum(axis=1, keepdims=True) - q * logs
-            slope = power * (logs - rest / np.maximum(1.0 - q, 1e-12))
+            # The log-odds of class k move by l_k − Σ q l over the others with the log power.
+            logits = powered(logs, eta)
+            q = softmax(logits)
+            rest = (q * logits).sum(axis=1, keepdims=True) - q * logits
+            slope = logits - rest / np.maximum(1.0 - q, 1e-12)
             left = (1.0 - self.full_share) * (1.0 - self.tree_share)
             variance += slope**2 * (PENALTY_DOUBT * spread + left * eta**2)[:, None]
         if self.map is not None:
-            apart = _log_odds(self.map.logits(powered)) - _log_odds(powered)
-            variance += PENALTY_DOUBT * self.map.variance(powered)
+            apart = _log_odds(self.map.logits(second_logs)) - _log_odds(second_logs)
+            variance += PENALTY_DOUBT * self.map.variance(second_logs)
             variance += (1.0 - self.map_share) * apart**2
         error = reach * np.sqrt(variance)
         with np.errstate(divide="ignore"):
@@ -333,48 +296,23 @@ class ClassesModel:
         return expit(middle - error), expit(middle + error)
 
 
-@dataclass(frozen=True, eq=False)
-class Powered:
-    """The power along variables, judged on held-out rows; `eta` is ℓ₂."""
-
-    fitted: Fitted
-    X: Floats
-    loss: PowerLoss
-    variables: Stage
-    eta: Floats
-
-    @classmethod
-    def of(
-        cls,
-        design: Design,
-        certain: Floats,
-        columns: list[AnyArray],
-        loss: PowerLoss,
-        judge: Judge,
-        later: float,
-    ) -> Powered:
-        """Fit and judge the power."""
-        design = screened(design, columns, *loss.slopes(np.zeros(len(loss.y))))[0]
-        X = design.matrix(certain, columns)
-        fitted = fit_design(design, X, loss, np.zeros(1 + bool(design.score.block("slope").stop)))
-        eta = held_out(X, loss, design.groups(), fitted.fit, judge.folds.splits())
-        after = loss.logs * np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None]
-        stage = judge.share("variables", loss.logs, after, later)
-        return cls(fitted, X, loss, stage, loss.logs + stage.share * (after - loss.logs))
-
-    @property
-    def applied(self) -> float:
-        """How much of it is applied."""
-        return self.variables.share
-
-    def slopes(self) -> tuple[Floats, Floats]:
-        """Return slopes and working weights of rows."""
-        return self.loss.slopes(self.X @ self.fitted.fit.beta)
-
-    def tables(self) -> Tables:
-        """Return η."""
-        M = weighted_gram(self.X, self.slopes()[1])
-        return self.fitted.tables(self.fitted.design.offset, M)
+def judged_power(
+    design: Design,
+    certain: Floats,
+    columns: list[AnyArray],
+    loss: PowerLoss,
+    judge: Judge,
+    by_score: Stage,
+) -> Judged:
+    """Return the power along variables, judged on held-out rows; its `eta` is ℓ₂."""
+    design = screened(design, columns, *loss.slopes(np.zeros(len(loss.y))))[0]
+    start = np.zeros(1 + bool(design.score.block("slope").stop))
+    fitted = Fitted.of(design, design.matrix(certain, columns), loss, start)
+    after = powered(loss.logs, fitted.held_out(judge.folds.splits()))
+    later = CALIBRATED_SCORES * (1.0 - by_score.share)
+    stage = judge.share("variables", loss.logs, after, later)
+    eta = loss.logs + stage.share * (after - loss.logs)
+    return Judged((fitted,), by_score, stage, NOTHING, loss.logs, eta)
 
 
 def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[ClassesModel, Record]:
@@ -384,39 +322,35 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     whole = log_rows(given.p, floor)
     key = given.key(whole.T, given.columns)
     folds = make_folds(key, given.y, given.mass, given.groups, given.time)
-    picked = sample(key, MOST_ROWS)
+    picked = np.arange(min(len(key), MOST_ROWS))
     logs, y, mass = whole[picked], given.y[picked], given.mass[picked]
     columns = [each[picked] for each in given.columns]
     power, power_error = _power_of(whole, given.y, given.mass)
     judge = Judge(y, mass, folds.take(picked))
-    powered = power * logs
+    sharper = power * logs
     for train, out in judge.folds.splits():
-        powered[out] = _power_of(logs[train], y[train], mass[train])[0] * logs[out]
-    by_score = judge.share("score", logs, powered)
-    first = _normalized(logs + by_score.share * (powered - logs))
+        sharper[out] = _power_of(logs[train], y[train], mass[train])[0] * logs[out]
+    by_score = judge.share("score", logs, sharper)
+    first = _normalized(logs + by_score.share * (sharper - logs))
     power = 1.0 + by_score.share * (power - 1.0)
     certain = certainty(first)
     ends = (float(certain.min()) - 1e-6, float(certain.max()) + 1e-6)
     design = Design.of(certain, columns, given.n_levels, mass, ends)
     design = replace(design, offset=0.0 * design.offset)
     full, variables, second, record = None, NOTHING, first, Record()
-    enough = n >= FEW_ROWS + FEW_ROWS_PER_VARIABLE * len(columns) and judge.folds.splits()
-    if enough and design.variables:
-        loss, later = PowerLoss(first, y, mass), CALIBRATED_SCORES * (1.0 - by_score.share)
+    if enough_rows(n, len(columns)) and judge.folds.splits() and design.variables:
+        loss = PowerLoss(first, y, mass)
 
-        def judged(folds: Folds) -> Powered:
-            own = Judge(y, mass, folds.take(picked))
-            return within_units(
-                own,
-                design,
-                columns,
-                lambda some: Powered.of(some, certain, columns, loss, own, later),
-            )
+        def judged(judge: Judge) -> Judged:
+            def of(own: Design) -> Judged:
+                return judged_power(own, certain, columns, loss, judge, by_score)
 
-        found, folds, record = judged_with_search(judged, given, folds, key, picked)
+            return within_units(judge, design, columns, of)
+
+        found, folds, record = judged_with_search(judged, given, key, picked)
         judge = Judge(y, mass, folds.take(picked))
-        full, variables, second = found.tables(), found.variables, found.eta
-        record = replace(record, fits=((found.fitted, full, variables.share),))
+        full, variables, second = found.fits[0].tables(), found.variables, found.eta
+        record = replace(record, fits=((found.fits[0], full, variables.share),))
     class_map, by_class, third = None, Stage("classes"), second
     if judge.folds.splits() and not plain and k <= MOST_CLASSES:
         class_map, by_class, third = _judged_map(second, judge)
@@ -424,7 +358,7 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     if trees and not plain and k <= MOST_CLASSES:
         start = np.ascontiguousarray(third.T)
         cut = TreeRows.of(list(start), columns, given.n_levels, y, mass, start)
-        forest, grown, _ = fit_trees(cut, start, third, start, judge)
+        forest, grown = fit_trees(cut, start, third, start, judge)
     stages = (by_score, by_class, *([variables] if full else []), *([grown] if forest else []))
     applied = any(each.share for each in stages) or bool((given.p == 0).any())
     model = ClassesModel(

@@ -22,23 +22,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
-from scipy.special import expit
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal.calibrators.variable.losses import Loss
 
-# Tuned constants.
+# A tuned constant.
 
 #: a: what a block keeps where the data say nothing about it. Half and twice the value moved the
 #: mean log-loss of three worlds by −.0003 and +.0004.
 PRIOR_EDF = 0.1
-#: The least working weight of a row, over its weight, in the posterior covariance: that of a
-#: probability of about 1 %. Where outcomes are certain, the likelihood is flat on one side only.
-CERTAIN_WEIGHT = 0.01
-#: Where penalties start: stiff, because from soft starts the iteration ends in worse optima.
-FIRST_PENALTY = 100.0
 
 # Limits of the iteration; they bound time and rounding.
 
+#: Where penalties start: stiff, because from soft starts the iteration ends in worse optima.
+FIRST_PENALTY = 100.0
 MAX_STEPS, ROUNDS, HELD_OUT_ROUNDS = 25, 6, 4
 #: Changes of η and of log λ that end it, and of log λ that end the rounds of one step.
 ETA_TOLERANCE, PENALTY_TOLERANCE, ROUND_TOLERANCE = 0.01, 0.1, 0.02
@@ -49,77 +46,10 @@ LARGEST_MOVE, LARGEST_FACTOR = 5.0, 20.0
 EM_BELOW, EM_POWER = 3.0, 3
 #: The largest ratio of successive changes of log λ that is extrapolated to its limit.
 LARGEST_RATIO = 0.8
-#: Rows from which curvature is summed in single precision, and the least working weight.
-SINGLE_PRECISION_ROWS, LEAST_WEIGHT = 1_000, 1e-9
+#: Rows from which curvature is summed in single precision.
+SINGLE_PRECISION_ROWS = 1_000
 #: Up to this number of rows fits without a fold take a second Newton step.
 SECOND_STEP_ROWS = 5_000
-#: The largest |ln t| of a power t of probabilities.
-LARGEST_LOG_POWER = 5.0
-
-
-@dataclass(frozen=True, eq=False)
-class LogisticLoss:
-    r"""Log-loss of two classes, :math:`w\{\log(1 + e^{o+\eta}) - y (o + \eta)\}`."""
-
-    y: Floats
-    weight: Floats
-    offset: Floats | float = 0.0
-
-    def rows(self, eta: Floats) -> Floats:
-        """Return the weighted loss of each row."""
-        total = self.offset + eta
-        return np.asarray(self.weight * (np.logaddexp(0.0, total) - self.y * total))
-
-    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return residuals and working weights."""
-        mean = expit(self.offset + eta)
-        return self.weight * (self.y - mean), self.weight * np.maximum(
-            mean * (1.0 - mean), LEAST_WEIGHT
-        )
-
-    def take(self, rows: AnyArray | slice) -> LogisticLoss:
-        """Return the loss of some of the rows."""
-        offset = self.offset[rows] if isinstance(self.offset, np.ndarray) else self.offset
-        return LogisticLoss(self.y[rows], self.weight[rows], offset)
-
-
-@dataclass(frozen=True, eq=False)
-class PowerLoss:
-    r"""Log-loss of many classes as a function of a log power, :math:`q_k \propto p_k^{e^\eta}`."""
-
-    logs: Floats
-    y: Ints
-    weight: Floats
-
-    def _powered(self, eta: Floats) -> tuple[Floats, Floats]:
-        power = np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))
-        logits = self.logs * power[:, None]
-        return power, logits - logits.max(axis=1, keepdims=True)
-
-    def rows(self, eta: Floats) -> Floats:
-        """Return the weighted loss of each row."""
-        logits = self._powered(eta)[1]
-        own = logits[np.arange(len(self.y)), self.y]
-        return np.asarray(self.weight * (np.log(np.exp(logits).sum(axis=1)) - own))
-
-    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
-        """Return minus the first derivative and the expected second one."""
-        power, logits = self._powered(eta)
-        q = np.exp(logits)
-        q /= q.sum(axis=1, keepdims=True)
-        mean = (q * self.logs).sum(axis=1)
-        spread = (q * self.logs**2).sum(axis=1) - mean**2
-        own = self.logs[np.arange(len(self.y)), self.y]
-        return self.weight * power * (own - mean), self.weight * np.maximum(
-            power**2 * spread, LEAST_WEIGHT
-        )
-
-    def take(self, rows: AnyArray | slice) -> PowerLoss:
-        """Return the loss of some of the rows."""
-        return PowerLoss(self.logs[rows], self.y[rows], self.weight[rows])
-
-
-Loss = LogisticLoss | PowerLoss
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,10 +102,12 @@ def fit_blocks(
 
     Examples
     --------
+    >>> from varcal.calibrators.variable.losses import LogisticLoss
     >>> rng = np.random.default_rng(0)
     >>> X = np.column_stack([np.ones(500), rng.normal(size=(500, 2))])
-    >>> y = (rng.random(500) < expit(X[:, 1])).astype(float)
-    >>> fit = fit_blocks(X, LogisticLoss(y, np.ones(500)), np.array([-1, 0, 1]))
+    >>> y = (rng.random(500) < 1 / (1 + np.exp(-X[:, 1]))).astype(float)
+    >>> loss = LogisticLoss(y, np.ones(500), np.zeros(500))
+    >>> fit = fit_blocks(X, loss, np.array([-1, 0, 1]))
     >>> bool(fit.leverage[1] > 0.9 > 0.5 > fit.leverage[2])
     True
     """
@@ -201,15 +133,7 @@ def fit_blocks(
             and change < PENALTY_TOLERANCE
         ):
             break
-    raised = _with_certain(H, short, loss.slopes(eta)[1], loss.weight)
-    return _finished(beta, lam, groups, raised)
-
-
-def _with_certain(H: Floats, X: NDArray[np.floating[Any]], weight: Floats, mass: Floats) -> Floats:
-    """Return XᵀWX with at least `CERTAIN_WEIGHT` on every row."""
-    extra = CERTAIN_WEIGHT * mass - weight
-    some = np.flatnonzero(extra > 0)
-    return H + weighted_gram(X[some], extra[some]) if len(some) else H
+    return _finished(beta, lam, groups, H)
 
 
 def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) -> Fit:
@@ -218,13 +142,10 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     `chunks` yields columns and losses of parts of the rows; a sixteenth of them guards the step.
     """
     p = len(fit.beta)
-    H, raised, right, guard = np.zeros((p, p)), np.zeros((p, p)), np.zeros(p), []
+    H, right, guard = np.zeros((p, p)), np.zeros(p), []
     for X, loss in chunks:
         residual, weight = loss.slopes(X @ fit.beta)
-        short = _short(X)
-        part = weighted_gram(short, weight)
-        H += part
-        raised += _with_certain(part, short, weight, loss.weight)
+        H += weighted_gram(_short(X), weight)
         right += X.T @ residual
         guard.append((X[::16].copy(), loss.take(slice(None, None, 16))))
 
@@ -237,7 +158,7 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
     share, most = 1.0, penalized(fit.beta) * 1.01
     while share > 1e-3 and not penalized(fit.beta + share * move) <= most:
         share /= 2.0
-    return _finished(fit.beta + share * move, fit.penalties, groups, raised)
+    return _finished(fit.beta + share * move, fit.penalties, groups, H)
 
 
 def held_out(

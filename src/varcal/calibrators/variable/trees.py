@@ -18,20 +18,18 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal.calibrators import steps
 from varcal.calibrators.steps import Forest, Step
-from varcal.calibrators.variable.columns import distinct
+from varcal.calibrators.variable.columns import distinct, frequent
+from varcal.calibrators.variable.losses import log_losses, means, outcomes
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage
 
 # Tuned constants, chosen on worlds with jumps, a checkerboard, three-way spikes, and two tables.
 
 #: Cells of a variable at most.
 MOST_CELLS = 64
-#: Rows of a level with a cell of its own.
-LEVEL_ROWS = 20.0
 #: λ, and the least H of a leaf.
 LEAF_PENALTY, LEAF_LEAST = 10.0, 1.0
 #: Rows for each leaf of the deepest trees.
@@ -103,8 +101,7 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> Cells |
     if n_levels:
         held = values >= 0
         counts = np.bincount(values[held], weight[held], minlength=n_levels).astype(np.float64)
-        largest = np.argsort(-counts, kind="stable")[: MOST_CELLS - 2]
-        own = np.sort(largest[counts[largest] >= LEVEL_ROWS])
+        own = frequent(counts, MOST_CELLS - 2)
         if not len(own) or np.count_nonzero(counts) + (not held.all()) < 2:
             return None
         cell = np.ones(n_levels + 2, dtype=np.intp)
@@ -238,22 +235,20 @@ class TreeRows:
         held = np.array([out for _, out in splits])
         growing = _Growing(self, base, np.array([fit * self.mass for fit, _ in splits]), depth)
         rows, fold = np.flatnonzero(held.any(axis=0)), held.argmax(axis=0)
-        best, least, found = 0, self._loss(base[:, rows], rows), base
+        y, mass = self.y[rows], self.mass[rows]
+        best, found = 0, base[:, rows]
+        least = float(mass @ log_losses(found, y))
         for n in range(1, MOST_TREES + 1):
             growing.step()
-            eta = base.copy()
-            eta[:, rows] = growing.eta[fold[rows], :, rows].T
-            loss = self._loss(eta[:, rows], rows)
+            eta = growing.eta[fold[rows], :, rows].T
+            loss = float(mass @ log_losses(eta, y))
             if loss < least:
                 best, least, found = n, loss, eta
             elif n >= best + PATIENCE:
                 break
-        return best, found
-
-    def _loss(self, eta: Floats, at: Ints) -> float:
-        logits = np.vstack([np.zeros(len(at)), eta]) if len(eta) == 1 else eta
-        own = logits[self.y[at], np.arange(len(at))]
-        return float(self.mass[at] @ (np.logaddexp.reduce(logits, axis=0) - own))
+        eta = base.copy()
+        eta[:, rows] = found
+        return best, eta
 
     def grown(self, base: Floats, n_trees: int, depth: int) -> Trees:
         """Return trees of all rows."""
@@ -267,12 +262,8 @@ class TreeRows:
 
 def _slopes(eta: Floats, y: Ints) -> tuple[Floats, Floats]:
     """Return gradients and curvatures of the loss by predictors of shape (…, outputs, n)."""
-    if eta.shape[-2] == 1:
-        q = expit(eta)
-        return q - y, q * (1.0 - q)
-    q = np.exp(eta - eta.max(axis=-2, keepdims=True))
-    q /= q.sum(axis=-2, keepdims=True)
-    return q - (np.arange(eta.shape[-2])[:, None] == y), q * (1.0 - q)
+    q = means(eta)
+    return q - outcomes(y, eta.shape[-2]), q * (1.0 - q)
 
 
 class _Growing:
@@ -319,20 +310,20 @@ class _Growing:
     def step(self) -> tuple[Ints, Ints, Floats, Floats]:
         """Grow one tree per machine: variables, cuts, leaves and gains."""
         gradient, curvature = (each.ravel() for each in _slopes(self.eta, self.rows.y))
-        packed = _Packed.of(gradient, curvature, self.mass, self.total)
+        packed, units = _packed(gradient, curvature, self.mass, self.total)
         node, codes = self.machine, self.codes
-        sums = self._histograms(self.live, node, packed.value, self.n_machines)
+        sums = self._histograms(self.live, node, packed, self.n_machines)
         found = []
         for level in range(self.depth):
             if level:
-                sums = self._children(sums, packed.value, node)
-            variable, cut, gain = _best_splits(*packed.sums(np.cumsum(sums, axis=2)))
+                sums = self._children(sums, packed, node)
+            variable, cut, gain = _best_splits(*_unpacked(np.cumsum(sums, axis=2), units))
             found.append([each.reshape(self.n_machines, -1) for each in (variable, cut, gain)])
             at = variable[node] * codes.shape[1]
             at += np.arange(codes.shape[1])
             node = 2 * node + (codes.ravel()[at] > cut[node])
-        leaves = np.bincount(node, packed.value, self.n_machines * 2**self.depth)
-        G, H = packed.sums(leaves.astype(np.float64))
+        leaves = np.bincount(node, packed, self.n_machines * 2**self.depth)
+        G, H = _unpacked(leaves.astype(np.float64), units)
         value = -RATE * G / (H + LEAF_PENALTY)
         self.eta += value[node].reshape(self.eta.shape)
         variable, cut, gain = (np.concatenate(each, axis=1) for each in zip(*found, strict=True))
@@ -360,33 +351,32 @@ class _Growing:
         return both.reshape(2 * n_parents, *sums.shape[1:])
 
 
-@dataclass(frozen=True, eq=False)
-class _Packed:
-    """Gradients and curvatures of rows as whole numbers in one number each."""
+Units = tuple[float, float, float]
 
-    value: Floats
-    gradient_unit: float
-    curvature_unit: float
-    shift: float
 
-    @classmethod
-    def of(cls, gradient: Floats, curvature: Floats, mass: Floats, total: float) -> _Packed:
-        exponent = int(np.ceil(np.log2(max(total, 2.0))))
-        scale = 2.0 ** max(exponent - _LARGEST, 0)
-        exponent = min(exponent, _LARGEST)
-        spare = _BITS + 1 - 2 * exponent
-        low = min((spare + 2) // 2, 16)
-        high = min(spare - low, 16)
-        shift = 2.0 ** (exponent + low + 1)
-        mass = mass / scale
-        whole = np.rint(mass * np.rint(gradient * 2.0**low))
-        whole += shift * np.rint(mass * np.rint(curvature * 2.0**high))
-        return cls(whole, scale / 2.0**low, scale / 2.0**high, shift)
+def _packed(
+    gradient: Floats, curvature: Floats, mass: Floats, total: float
+) -> tuple[Floats, Units]:
+    """Return gradients and curvatures of rows as whole numbers in one number each.
 
-    def sums(self, packed: Floats) -> tuple[Floats, Floats]:
-        """Return sums of gradients and curvatures from sums of packed numbers."""
-        upper = np.rint(packed / self.shift)
-        return (packed - upper * self.shift) * self.gradient_unit, upper * self.curvature_unit
+    Also returns the units of both, and what curvatures are multiplied by.
+    """
+    exponent = int(np.ceil(np.log2(max(total, 2.0))))
+    scale = 2.0 ** max(exponent - _LARGEST, 0)
+    exponent = min(exponent, _LARGEST)
+    spare = _BITS + 1 - 2 * exponent
+    low = min((spare + 2) // 2, 16)
+    high = min(spare - low, 16)
+    shift = 2.0 ** (exponent + low + 1)
+    whole = np.rint(mass / scale * np.rint(gradient * 2.0**low))
+    whole += shift * np.rint(mass / scale * np.rint(curvature * 2.0**high))
+    return whole, (scale / 2.0**low, scale / 2.0**high, shift)
+
+
+def _unpacked(sums: Floats, units: Units) -> tuple[Floats, Floats]:
+    """Return sums of gradients and curvatures from sums of packed numbers."""
+    upper = np.rint(sums / units[2])
+    return (sums - upper * units[2]) * units[0], upper * units[1]
 
 
 def _best_splits(G: Floats, H: Floats) -> tuple[Ints, Ints, Floats]:
@@ -420,8 +410,8 @@ def depth_of(n_rows: float) -> int:
 
 def fit_trees(
     rows: TreeRows | None, base: Floats, before: Floats, start: Floats, judge: Judge
-) -> tuple[Trees | None, Stage, Floats]:
-    """Return trees, how much of them held-out rows support, and the predictor with them.
+) -> tuple[Trees | None, Stage]:
+    """Return trees, and how much of them held-out rows support.
 
     Parameters
     ----------
@@ -438,13 +428,13 @@ def fit_trees(
     """
     total, splits = float(judge.mass.sum()), judge.folds.splits()
     if rows is None or not splits or total < LEAST_ROWS:
-        return None, NOTHING, before
+        return None, NOTHING
     depth = depth_of(total)
     n_trees, eta = rows.held_out(base, splits, depth)
     after = eta[0] if before.ndim == 1 else eta.T
     stage = judge.share("trees", before, after) if n_trees else NOTHING
     if not stage.share:
-        return None, NOTHING, before
+        return None, NOTHING
     fitted = float(np.mean([judge.mass[train].sum() for train, _ in splits]))
     trees = rows.grown(start, int(np.ceil(n_trees * total / fitted)), depth)
-    return trees, stage, before + stage.share * (after - before)
+    return trees, stage

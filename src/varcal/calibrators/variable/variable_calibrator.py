@@ -21,7 +21,7 @@ from varcal.calibrators.rows import (
 )
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step
-from varcal.calibrators.variable.columns import LEVEL_COLUMNS, LEVEL_ROWS
+from varcal.calibrators.variable.columns import LEVEL_COLUMNS, frequent
 from varcal.calibrators.variable.dependence import (
     ORDER_CAUTION,
     Given,
@@ -246,8 +246,7 @@ class VariableCalibrator(Calibrator):
             codes = self.schema_.align(rows.variables, unseen=-2)[k]
             held = codes >= 0
             counts = np.bincount(codes[held], mass[held], minlength=len(levels))
-            largest_ones = np.argsort(-counts, kind="stable")[: LEVEL_COLUMNS - 1]
-            own = np.sort(largest_ones[counts[largest_ones] >= LEVEL_ROWS])
+            own = frequent(counts.astype(np.float64), LEVEL_COLUMNS - 1)
             if len(levels) - len(own) > MOST_RARE_LEVELS:
                 self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in own))
 
@@ -291,8 +290,9 @@ class VariableCalibrator(Calibrator):
         """Return intervals of the calibrated probabilities.
 
         They are normal around the calibrated logit. Their variance is that of the additive model,
-        and what residuals of held-out rows show beyond it: jumps, which curves pass smoothly, and
-        interactions. With more classes they come from the posterior of the log-probability map and
+        and what it may leave out, as far as residuals do not exclude it: jumps, which curves pass
+        smoothly, and products of two variables. Where trees and curves differ, either may be
+        right. With more classes they come from the posterior of the log-probability map and
         of the power. They are intervals of the probability of an outcome, not of the outcome. With
         `max_shift` they end where predictions must end.
 

@@ -1,4 +1,4 @@
-"""Documents: JSON files with a checksum, a budget for reading them, and `load`, which reads any.
+"""Saved results: JSON files with a checksum, limits for reading them, and `load`, which reads any.
 
 Every kind of saved result (calibrators, classifiers, audits, slices, collected sums, monitors) is
 one of these. The checksum finds damage by accident, not changes on purpose: whoever can write a
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from varcal._files.atomic import write_whole
+from varcal._files.schema import ERRORS, BrokenError, NotRestoredError
 from varcal._options import checked
 from varcal._version import __version__
 from varcal.exceptions import InputError
@@ -41,25 +42,11 @@ KINDS = {
     "audit": "_audit.result.AUDIT",
     "calibrated classifier": "calibrators.saved.CLASSIFIER",
     "calibrator": "calibrators.saved.CALIBRATOR",
-    "collected statistics": "_sums.collected_file.COLLECTED",
+    "collected statistics": "_sums.collect.COLLECTED",
     "monitor": "_monitor.monitor_file.MONITOR",
     "slices": "_search.slices_result.SLICES",
 }
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|$)', re.DOTALL)
-#: What restoring a result from the wrong entries may raise.
-ERRORS = (
-    ArithmeticError,
-    AssertionError,
-    AttributeError,
-    LookupError,
-    RecursionError,
-    TypeError,
-    ValueError,
-)
-
-
-class BrokenError(Exception):
-    """What is wrong with a file whose name is not known here."""
 
 
 @dataclass(frozen=True)
@@ -97,21 +84,17 @@ class Kind:
         try:
             self._check(document, shown)
             return self.restore(document)
-        except BrokenError as error:
-            raise self.refusal(shown, str(error)) from None
+        except NotRestoredError as error:
+            problem = error.problem
         except InputError as error:
             if error.argument == "path":
                 raise
-            # Those of from_dict() say first that data is not what it should be.
-            problem = error.message.partition(": ")[2] if error.argument == "data" else ""
-            raise self.refusal(shown, problem or error.message) from None
+            problem = error.message
+        except BrokenError as error:
+            problem = str(error)
         except ERRORS as error:
             problem = f"its contents are inconsistent ({type(error).__name__})"
-            raise self.refusal(shown, problem) from None
-
-    def refusal(self, shown: str, problem: str) -> InputError:
-        """Return the error for a file that is not of this kind, or is broken."""
-        return InputError(f"{shown} is not {self.what}: {problem}", HINT, argument="path")
+        raise _refusal(f"{shown} is not {self.what}: {problem}")
 
     def _check(self, document: dict[str, Any], shown: str) -> None:
         """Refuse a document of another format, or that does not match its checksum."""
@@ -121,13 +104,16 @@ class Kind:
             raise BrokenError("it names no format")
         if found != self.format:
             later = found > self.format
-            raise InputError(
+            raise _refusal(
                 f"{shown} was written by {'a later' if later else 'an earlier'} varcal ({writer})",
                 "update varcal" if later else "make it again and save it with this varcal",
-                argument="path",
             )
         if document.get("sha256") != checksum(document):
             raise BrokenError("its contents do not match its checksum")
+
+
+def _refusal(problem: str, hint: str = HINT) -> InputError:
+    return InputError(problem, hint, argument="path")
 
 
 def file_bytes(path: str | PathLike[str]) -> bytes:
@@ -137,18 +123,13 @@ def file_bytes(path: str | PathLike[str]) -> bytes:
         found = Path(path).stat()
         if not stat.S_ISREG(found.st_mode):
             what = "it is a folder" if stat.S_ISDIR(found.st_mode) else "it is not a file"
-            raise InputError(f"cannot read {shown}: {what}", HINT, argument="path")
+            raise _refusal(f"cannot read {shown}: {what}")
         if found.st_size > MOST_BYTES:
-            raise InputError(
-                f"cannot load {shown}: it has more than {MOST_BYTES:,} bytes", HINT, argument="path"
-            )
+            raise _refusal(f"cannot load {shown}: it has more than {MOST_BYTES:,} bytes")
         return Path(path).read_bytes()
     except OSError as error:
-        raise InputError(
-            f"cannot read {shown}: {error.strerror or error}",
-            f"check the path; {HINT}",
-            argument="path",
-        ) from None
+        problem = f"cannot read {shown}: {error.strerror or error}"
+        raise _refusal(problem, f"check the path; {HINT}") from None
 
 
 def checksum(document: Mapping[str, Any]) -> str:
@@ -187,14 +168,24 @@ def parsed(data: bytes) -> dict[str, Any]:
 
 def _check_budget(data: bytes) -> None:
     """Refuse a text that is nested too deep or has too many values, before it is parsed."""
+    depth, count = nesting(data)
+    if count > MOST_VALUES:
+        raise BrokenError(f"it has more than {MOST_VALUES:,} values")
+    if depth > MOST_DEPTH:
+        raise BrokenError(f"it is nested deeper than {MOST_DEPTH} levels")
+
+
+def nesting(data: bytes) -> tuple[int, int]:
+    """Return how deep JSON is nested, and about how many values it has, without parsing it.
+
+    >>> nesting(b'{"a": [1, [2]], "b": "[["}')
+    (3, 5)
+    """
     marks = np.frombuffer(_STRING.sub(b"", data), dtype=np.uint8)
     opens = (marks == ord("[")) | (marks == ord("{"))
     closes = (marks == ord("]")) | (marks == ord("}"))
-    if int(opens.sum() + (marks == ord(",")).sum()) > MOST_VALUES:
-        raise BrokenError(f"it has more than {MOST_VALUES:,} values")
     depth = np.cumsum(opens.astype(np.int8) - closes.astype(np.int8), dtype=np.int64)
-    if depth.size and depth.max() > MOST_DEPTH:
-        raise BrokenError(f"it is nested deeper than {MOST_DEPTH} levels")
+    return int(depth.max(initial=0)), int(opens.sum() + (marks == ord(",")).sum())
 
 
 def _no_constant(name: str) -> float:
@@ -240,11 +231,9 @@ def load(path: str | PathLike[str], *, estimator: Any = None) -> Any:
     if kind.name == "calibrated classifier":
         return kind.restored(document, shown).with_estimator(estimator, shown)
     if estimator is not None:
-        raise InputError(
-            f"estimator is given, but {shown} is {kind.what}",
-            "omit it: only calibrated classifiers are saved without their estimator",
-            argument="estimator",
-        )
+        problem = f"estimator is given, but {shown} is {kind.what}"
+        hint = "omit it: only calibrated classifiers are saved without their estimator"
+        raise InputError(problem, hint, argument="estimator")
     return kind.restored(document, shown)
 
 
@@ -259,12 +248,7 @@ def _opened(path: str | PathLike[str], wanted: str | None = None) -> tuple[Kind,
     data, shown = file_bytes(path), repr(str(path))
     what = "a saved varcal result" if wanted is None else _kind(wanted).what
     try:
-        if data[:4] == b"PAR1":
-            from varcal._sums.collected_file import parquet_document  # noqa: PLC0415
-
-            document = parquet_document(data, shown)
-        else:
-            document = parsed(data)
+        document = parsed(data)
         name = document.get("kind")
         if not isinstance(name, str) or name not in KINDS:
             report = "varcal" in document and "verdict" in document
@@ -272,7 +256,7 @@ def _opened(path: str | PathLike[str], wanted: str | None = None) -> tuple[Kind,
         if wanted not in (None, name):
             raise BrokenError(f"it is {_kind(name).what}")
     except BrokenError as error:
-        raise InputError(f"{shown} is not {what}: {error}", HINT, argument="path") from None
+        raise _refusal(f"{shown} is not {what}: {error}") from None
     return _kind(name), document
 
 
