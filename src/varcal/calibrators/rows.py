@@ -12,15 +12,23 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.dates import formats_of, with_dates
-from varcal._input.frames import Table, check_indexes, is_frame
+from varcal._input.frames import Table, check_indexes, check_lengths, is_frame, numbers_of
+from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import position_of
-from varcal._input.predictions import Predictions, read_scores
+from varcal._input.predictions import (
+    Predictions,
+    checked_weights,
+    read_scores,
+    read_variables,
+)
 from varcal._input.variables import Variable, as_series, refuse_rows
 from varcal._options import EPS, check_flag
 from varcal.exceptions import InputError, VarcalError, VarcalWarning, arguments_named
 
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
 MOST_ROWS_EACH = 2.0
+#: The largest amount, and the inverse of the least positive one: fourth powers must not overflow.
+MOST_AMOUNT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -164,6 +172,69 @@ def labelled_rows(
         taken = tuple(variable.take(kept) for variable in rows.variables)
         rows = replace(rows.take(kept), variables=taken)
     return rows, 1 if checked.p.ndim == 1 else checked.p.shape[1]
+
+
+def mean_rows(
+    mu: object,
+    X: object,
+    y: object = None,
+    sample_weight: object = None,
+    exposure: object = None,
+    groups: object = None,
+    *,
+    positive: bool,
+) -> tuple[CalibrationRows, Floats]:
+    """Check predicted means, with outcomes or without; also return the exposure, 1 if not given.
+
+    With `positive`, means must be positive and outcomes must not be negative.
+    """
+    given = {"mu": mu, "y": y, "sample_weight": sample_weight, "exposure": exposure}
+    check_indexes({**given, "X": X, "groups": groups})
+    held = {name: numbers_of(each, name) for name, each in given.items() if each is not None}
+    unit = None if groups is None else Variable.of(groups, "groups", "groups")
+    with arguments_named(v="X"):
+        variables = read_variables(X)
+    lengths = {name: len(each) for name, each in held.items()}
+    lengths |= {f"variable {each.name!r}": len(each) for each in variables}
+    check_lengths(lengths | ({} if unit is None else {"groups": len(unit)}), by_name=False)
+    held = {name: _amounts(each, name, positive) for name, each in held.items()}
+    n, weight = len(held["mu"]), held.get("sample_weight")
+    rows = CalibrationRows(
+        held["mu"],
+        (),
+        held.get("y", np.empty(0)),
+        None if weight is None else checked_weights(weight),
+        variables,
+        None if unit is None else group_numbers(check_units(unit)),
+    )
+    passed = held.get("exposure", np.ones(n))
+    if rows.weight is None or rows.weight.all():
+        return rows, passed
+    kept = rows.weight > 0
+    taken = tuple(variable.take(kept) for variable in variables)
+    return replace(rows.take(kept), variables=taken), passed[kept]
+
+
+def _amounts(values: AnyArray, name: str, positive: bool) -> Floats:
+    """Refuse values of mu, y or exposure that cannot be used."""
+    found: Floats = values.astype(np.float64, copy=False)
+    if found.ndim != 1:
+        raise InputError(f"{name} has shape {found.shape}", "give one number per row", name)
+    if name == "sample_weight":
+        return found
+    hint = "fill it in, or leave such rows out"
+    refuse_rows(~np.isfinite(found), found, name, "is missing or not finite", hint)
+    hint = "divide the column by a constant"
+    refuse_rows(np.abs(found) > MOST_AMOUNT, found, name, f"is beyond {MOST_AMOUNT:g}", hint)
+    hint = "exposures are positive: leave such rows out"
+    if name != "exposure":
+        hint = 'correct it, or allow amounts of any sign with MeanCalibrator(link="identity")'
+    if name == "y" and positive:
+        refuse_rows(found < 0, found, name, "is negative", hint)
+    elif name == "exposure" or (name == "mu" and positive):
+        problem = f"is not positive, or below {1 / MOST_AMOUNT:g}"
+        refuse_rows(found < 1 / MOST_AMOUNT, found, name, problem, hint)
+    return found
 
 
 def score_rows(
@@ -363,7 +434,7 @@ def row_counts(weight: Floats) -> Floats:
     return np.asarray(scaled * (scaled.sum() / (scaled**2).sum()))
 
 
-def warn_of_sampling_weights(weight: Floats) -> None:
+def warn_of_sampling_weights(weight: Floats, stacklevel: int = 5) -> None:
     """Warn of weights that are far above 1 and are not numbers of rows."""
     if are_sampling_weights(weight):
         warnings.warn(
@@ -372,5 +443,5 @@ def warn_of_sampling_weights(weight: Floats) -> None:
             f"{float(weight.mean()):,.1f} times as much as rows without weights; if these are "
             "sampling weights, divide them by their mean",
             VarcalWarning,
-            stacklevel=5,
+            stacklevel=stacklevel,
         )
