@@ -67,8 +67,8 @@ def test_calibrated_means_are_not_made_worse(kind, n):
             found = vc.MeanCalibrator().fit(mu[fit], y[fit], part).predict(mu[test], rest)
         worse.append(deviance(y[test], found) / deviance(y[test], mu[test]) - 1)
     error = np.std(worse, ddof=1) / np.sqrt(len(worse))
-    assert np.mean(worse) < 2 * error + 0.002
-    assert np.max(worse) < 0.05
+    assert np.mean(worse) < min(2 * error, 0.0025)
+    assert np.max(worse) < 0.03
 
 
 FAMILIES = {
@@ -199,8 +199,10 @@ def test_files_and_pickles_give_the_same_means(tmp_path):
     with pytest.raises(InputError, match="do not match its checksum"):
         vc.load(path)
     fitted.save(path)
+    rows = tmp_path / "rows.csv"
+    rows.write_text("p\n0.5\n")
     with pytest.raises(InputError, match="it is a saved calibrator of means"):
-        vc.apply(path, "rows.csv", "out.csv", p="p")
+        vc.apply(path, rows, tmp_path / "out.csv", p="p")
 
 
 def test_describe_says_what_was_applied():
