@@ -172,13 +172,13 @@ class MeanCalibrator(Estimator):
         """
         self._check_parameters()
         log = self.link == "log"
-        rows, passed = mean_rows(mu, X, y, sample_weight, exposure, groups, positive=log)
+        rows = mean_rows(mu, X, y, sample_weight, exposure, groups, positive=log)
         if log and not rows.y.any():
             raise InputError("y is 0 at every row", "give rows with outcomes above 0", "y")
         if rows.weight is not None:
             warn_of_sampling_weights(rows.weight, stacklevel=3)
         with one_blas_thread():
-            self.model_ = _fitted(rows, passed, log=log)
+            self.model_ = _fitted(rows, log=log)
         self.read_from_file = False
         for name in self.model_.schema.silent:
             problem = f"variable {name!r} is missing at every row, and left out"
@@ -201,7 +201,7 @@ class MeanCalibrator(Estimator):
         """
         self._check_fitted()
         schema = self.model_.schema
-        rows, _ = mean_rows(mu, X, positive=self.link == "log")
+        rows = mean_rows(mu, X, positive=self.link == "log")
         if schema.names and X is None:
             wanted = ", ".join(map(repr, schema.columns))
             problem = f"X is missing: the calibrator was fitted on {wanted}"
@@ -223,28 +223,19 @@ class MeanCalibrator(Estimator):
         return hasattr(self, "model_")
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        words = [
-            f"{stage.name.capitalize()}: applied {_share(stage.share)}; saves {stage.gain:.4f} ± "
-            f"{stage.error:.4f} of deviance on held-out rows."
-            if stage.share
-            else f"{stage.name.capitalize()}: not applied."
-            for stage in self.model_.stages
-        ]
-        table = []
+        words = []
+        for stage in self.model_.stages:
+            part = "in full" if stage.share == 1 else f"at {stage.share:.0%}"
+            saves = f"saves {stage.gain:.4f} ± {stage.error:.4f} of deviance on held-out rows"
+            applied = f"applied {part}; {saves}" if stage.share else "not applied"
+            words.append(f"{stage.name.capitalize()}: {applied}.")
+        table, kind = [], "factor" if self.model_.power else "change"
         for each in self.model_.tables:
             name = "mu" if each.variable == SCORE else self.model_.schema.names[each.variable]
-            ends = float(each.effect.min()), float(each.effect.max())
-            if self.model_.power:
-                low, high = np.exp(ends).tolist()
-                table.append({"term": name, "least factor": low, "largest factor": high})
-            else:
-                low, high = (self.model_.unit * end for end in ends)
-                table.append({"term": name, "least change": low, "largest change": high})
+            ends = np.array([each.effect.min(), each.effect.max()])
+            low, high = (np.exp(ends) if self.model_.power else self.model_.unit * ends).tolist()
+            table.append({"term": name, f"least {kind}": low, f"largest {kind}": high})
         return " ".join(words), table
-
-
-def _share(share: float) -> str:
-    return "in full" if share == 1 else f"at {share:.0%}"
 
 
 def _loaded(document: dict[str, Any]) -> MeanCalibrator:
@@ -270,19 +261,19 @@ def scaled(mu: Floats, power: float, unit: float) -> Floats:
     return np.asarray(np.log(mu / unit) if power else mu / unit)
 
 
-def _fitted(rows: CalibrationRows, exposure: Floats, *, log: bool) -> MeanModel:
+def _fitted(rows: CalibrationRows, *, log: bool) -> MeanModel:
     """Fit the corrections one after another, each from where the one before it ends."""
     mass = np.ones(len(rows)) if rows.weight is None else row_counts(rows.weight)
     schema = Schema.of(rows.variables, "MeanCalibrator") if rows.variables else NO_VARIABLES
     schema = pool_rare_levels(schema, rows.variables, mass)
     columns = schema.coded(rows.variables)
     # The order of rows must not decide how their sums are rounded.
-    order = content_order(rows.p, rows.y, [mass, exposure, rows.groups, *columns])
-    rows, mass, exposure = rows.take(order), mass[order], exposure[order]
+    order = content_order(rows.p, rows.y, [mass, rows.exposure, rows.groups, *columns])
+    rows, mass = rows.take(order), mass[order]
     columns = [each[order] for each in columns]
-    power = variance_power(rows.y, rows.p, exposure) if log else 0.0
+    power = variance_power(rows.y, rows.p, rows.exposure) if log else 0.0
     power = 1.0 if power == SHARES else power
-    weight = mass * (exposure / exposure.mean())
+    weight = mass if rows.exposure is None else mass * (rows.exposure / rows.exposure.mean())
     unit = float(weight @ rows.y / weight.sum()) if log else float(np.std(rows.y - rows.p)) or 1.0
     z = scaled(rows.p, power, unit)
     loss = MeanLoss(rows.y / unit, weight, z, power)

@@ -55,6 +55,8 @@ class CalibrationRows:
         When each row was made.
     look_for_blocks : bool
         Whether to look for blocks of rows that are correlated.
+    exposure : ndarray of float or None
+        What predicted means refer to.
     """
 
     p: Floats
@@ -66,6 +68,7 @@ class CalibrationRows:
     together: str = ""
     time: Floats | None = None
     look_for_blocks: bool = True
+    exposure: Floats | None = None
 
     def __len__(self) -> int:
         return len(self.p)
@@ -78,10 +81,18 @@ class CalibrationRows:
     def take(self, rows: AnyArray) -> CalibrationRows:
         """Return some of the rows (positions or a mask), without the variables."""
         taken: dict[str, Any] = {"variables": ()}
-        for name in ("p", "y", "weight", "groups", "time"):
+        for name in ("p", "y", "weight", "groups", "time", "exposure"):
             values = getattr(self, name)
             taken[name] = None if values is None else values[rows]
         return replace(self, **taken)
+
+    def with_weight(self) -> CalibrationRows:
+        """Return the rows whose weight is not 0, with their variables."""
+        if self.weight is None or self.weight.all():
+            return self
+        kept = self.weight > 0
+        taken = tuple(variable.take(kept) for variable in self.variables)
+        return replace(self.take(kept), variables=taken)
 
     def weighted(self, weight: Floats) -> CalibrationRows:
         """Return the rows with other weights."""
@@ -167,11 +178,7 @@ def labelled_rows(
         None if time is None else instants_of(time, X, len(checked)),
         look_for_blocks=groups is None and time is None and blocks is not False,
     )
-    if rows.weight is not None and not rows.weight.all():
-        kept = rows.weight > 0
-        taken = tuple(variable.take(kept) for variable in rows.variables)
-        rows = replace(rows.take(kept), variables=taken)
-    return rows, 1 if checked.p.ndim == 1 else checked.p.shape[1]
+    return rows.with_weight(), 1 if checked.p.ndim == 1 else checked.p.shape[1]
 
 
 def mean_rows(
@@ -183,8 +190,8 @@ def mean_rows(
     groups: object = None,
     *,
     positive: bool,
-) -> tuple[CalibrationRows, Floats]:
-    """Check predicted means, and outcomes unless `y` is ...; also return the exposure, or ones.
+) -> CalibrationRows:
+    """Check predicted means, and outcomes unless `y` is ...
 
     With `positive`, means must be positive and outcomes must not be negative.
     """
@@ -202,21 +209,16 @@ def mean_rows(
     lengths |= {f"variable {each.name!r}": len(each) for each in variables}
     check_lengths(lengths | ({} if unit is None else {"groups": len(unit)}), by_name=False)
     held = {name: _amounts(each, name, positive) for name, each in held.items()}
-    n, weight = len(held["mu"]), held.get("sample_weight")
-    rows = CalibrationRows(
+    weight = held.get("sample_weight")
+    return CalibrationRows(
         held["mu"],
         (),
         held.get("y", np.empty(0)),
         None if weight is None else checked_weights(weight),
         variables,
         None if unit is None else group_numbers(check_units(unit)),
-    )
-    passed = held.get("exposure", np.ones(n))
-    if rows.weight is None or rows.weight.all():
-        return rows, passed
-    kept = rows.weight > 0
-    taken = tuple(variable.take(kept) for variable in variables)
-    return replace(rows.take(kept), variables=taken), passed[kept]
+        exposure=held.get("exposure"),
+    ).with_weight()
 
 
 def _amounts(values: AnyArray, name: str, positive: bool) -> Floats:
@@ -230,14 +232,13 @@ def _amounts(values: AnyArray, name: str, positive: bool) -> Floats:
     refuse_rows(~np.isfinite(found), found, name, "is missing or not finite", hint)
     hint = "divide the column by a constant"
     refuse_rows(np.abs(found) > MOST_AMOUNT, found, name, f"is beyond {MOST_AMOUNT:g}", hint)
-    hint = "exposures are positive: leave such rows out"
-    if name != "exposure":
-        hint = 'correct it, or allow amounts of any sign with MeanCalibrator(link="identity")'
-    if name == "y" and positive:
-        refuse_rows(found < 0, found, name, "is negative", hint)
-    elif name == "exposure" or (name == "mu" and positive):
-        problem = f"is not positive, or below {1 / MOST_AMOUNT:g}"
-        refuse_rows(found < 1 / MOST_AMOUNT, found, name, problem, hint)
+    hint = 'correct it, or allow amounts of any sign with MeanCalibrator(link="identity")'
+    if name == "exposure":
+        hint, positive = "exposures are positive: leave such rows out", True
+    if positive:
+        least = 0.0 if name == "y" else 1 / MOST_AMOUNT
+        problem = "is negative" if name == "y" else f"is not positive, or below {least:g}"
+        refuse_rows(found < least, found, name, problem, hint)
     return found
 
 
