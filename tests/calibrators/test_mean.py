@@ -243,7 +243,7 @@ BAD = {
     "mu has shape": lambda: vc.MeanCalibrator().fit(np.ones((N, 2)), Y),
     "y holds levels, not numbers": lambda: vc.MeanCalibrator().fit(MU, Y.astype(str)),
     "link": lambda: vc.MeanCalibrator(link="logit").fit(MU, Y),
-    "X is missing: the calibrator was fitted on 'age'": lambda: fitted().predict(MU),
+    "X is missing: the calibrator was fitted on age": lambda: fitted().predict(MU),
     "no column 'age'": lambda: fitted().predict(MU, {"w": Y}),
     "'age' holds categories": lambda: fitted().predict(MU, {"age": Y.astype(str)}),
     "mu is not positive": lambda: fitted().predict(-MU, V),

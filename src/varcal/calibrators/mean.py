@@ -203,8 +203,7 @@ class MeanCalibrator(Estimator):
         schema = self.model_.schema
         rows = mean_rows(mu, X, positive=self.link == "log")
         if schema.names and X is None:
-            wanted = ", ".join(map(repr, schema.columns))
-            problem = f"X is missing: the calibrator was fitted on {wanted}"
+            problem = f"X is missing: the calibrator was fitted on {', '.join(schema.columns)}"
             raise InputError(problem, "call predict(mu, X)", "X")
         schema.check_zones(rows.variables)
         with consistent(self.read_from_file):
@@ -280,26 +279,21 @@ def _fitted(rows: CalibrationRows, *, log: bool) -> MeanModel:
     loss = replace(loss, weight=weight / dispersion(loss, mass))
     design = Design.of(z, columns, schema.n_levels(), mass, (float(z.min()), float(z.max())))
     some = slice(0, MOST_ROWS)  # in the order of a hash, so that the first rows are a sample
+    part, held, count = loss.take(some), [each[some] for each in columns], mass[some]
     groups = None if rows.groups is None else rows.groups[some]
-    key = hashed([z[some], *(each[some] for each in columns)])
-    folds = make_folds(key, rows.y[some], mass[some], groups, None)
+    folds = make_folds(hashed([part.offset, *held]), rows.y[some], count, groups, None)
     bare = replace(design, variables=())
-    designs = {
-        "factor": replace(bare, score=design.score.narrow(1)),
-        "curve": bare,
-        "variables": design,
-    }
-    beta, out, stages = np.zeros(0), np.zeros(len(z[some])), list[Stage]()
-    part, held = loss.take(some), [each[some] for each in columns]
-    for name, own in designs.items():
+    designs = (replace(bare, score=design.score.narrow(1)), bare, design)
+    beta, out, stages = np.zeros(0), np.zeros(len(count)), list[Stage]()
+    for name, own in zip(STARTS, designs, strict=True):
         if name == "variables":
             own = screened(own, held, *part.slopes(out))[0]
-        X = own.matrix(z[some], held)
+        X = own.matrix(part.offset, held)
         if X.shape[1] == len(beta):
             continue
         fit = Fitted(own, X, part, fit_blocks(X, part, own.groups()))
         after = fit.held_out(folds.splits())
-        stage = share_of(name, part, mass[some], out, after, folds)
+        stage = share_of(name, part, count, out, after, folds)
         goal = fit.on_all_rows(z, columns, loss).fit
         beta = np.append(beta, np.zeros(X.shape[1] - len(beta)))
         beta, out = beta + stage.share * (goal.beta - beta), out + stage.share * (after - out)

@@ -196,9 +196,8 @@ def mean_rows(
     With `positive`, means must be positive and outcomes must not be negative.
     """
     needed = {"mu": mu} if y is ... else {"mu": mu, "y": y}
-    for name, each in needed.items():
-        if each is None:
-            raise InputError(f"{name} is None", "give one number per row", name)
+    if absent := [name for name, each in needed.items() if each is None]:
+        raise InputError(f"{absent[0]} is None", "give one number per row", absent[0])
     given = needed | {"sample_weight": sample_weight, "exposure": exposure}
     check_indexes({**given, "X": X, "groups": groups})
     held = {name: numbers_of(each, name) for name, each in given.items() if each is not None}
