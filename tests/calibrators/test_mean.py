@@ -167,6 +167,14 @@ def test_few_rows_and_few_groups_change_nothing():
     assert (few.predict(mu, X) == mu).all()
 
 
+def test_rows_beyond_the_sample_count():
+    mu, y, X, true = simulated(120_000, 12)
+    fitted = vc.MeanCalibrator().fit(mu, y, X)
+    assert distance(fitted.predict(mu, X), true) < 0.015
+    # Sums of all rows agree, not only those of the sample that penalties are learned on.
+    assert fitted.predict(mu, X).sum() == pytest.approx(y.sum(), rel=1e-5)
+
+
 def test_missing_values_and_unseen_levels():
     mu, y, X, true = simulated(3000, 9)
     gone = np.random.default_rng(0).random(3000) < 0.3
