@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators import BetaCalibrator as BetaCalibrator
     from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
     from varcal.calibrators import IsotonicCalibrator as IsotonicCalibrator
+    from varcal.calibrators import MeanCalibrator as MeanCalibrator
     from varcal.calibrators import PlattCalibrator as PlattCalibrator
     from varcal.calibrators import TemperatureCalibrator as TemperatureCalibrator
     from varcal.calibrators import TreeCalibrator as TreeCalibrator
@@ -78,6 +79,7 @@ _HOME = {
     "BetaCalibrator": "calibrators",
     "DirichletCalibrator": "calibrators",
     "IsotonicCalibrator": "calibrators",
+    "MeanCalibrator": "calibrators",
     "Monitor": "_monitor.monitor",
     "PlattCalibrator": "calibrators",
     "TemperatureCalibrator": "calibrators",

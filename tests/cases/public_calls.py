@@ -60,7 +60,7 @@ def valid_values(folder: Path) -> dict[str, Any]:
     rows = folder / "rows.csv"
     rows.write_text("p\n" + "\n".join(map(str, P)) + "\n")
     return {
-        "y": Y, "p": P, "v": V, "claim": "probability", "row": 0, "column": 0,
+        "y": Y, "p": P, "mu": P, "v": V, "claim": "probability", "row": 0, "column": 0,
         "v1": {"v1": V}, "v2": {"v2": P}, "X": {"age": V, "job": JOB}, "model": _model(),
         "methods": {"a": P, "b": P**2}, "batch": FRAME, "bins": bins, "gap": 0.05,
         "variables": 0, "calibrator": calibrator, "source": str(rows), "dialect": "duckdb",
@@ -180,7 +180,8 @@ def _fit_with_parameters(name, cls, values):
     def fit(**parameters):
         if "estimator" in parameters:
             return cls(**{"cv": 2} | parameters).fit(X, Y).predict_proba(X)
-        return cls(**parameters).fit(P, Y, V).predict_proba(P, V)
+        fitted = cls(**parameters).fit(P, Y, V)
+        return (fitted.predict_proba if hasattr(fitted, "predict_proba") else fitted.predict)(P, V)
 
     parameters = tuple(inspect.signature(cls).parameters)
     given = {"estimator": values["estimator"]} if "estimator" in parameters else {}

@@ -43,6 +43,7 @@ KINDS = {
     "calibrated classifier": "calibrators.saved.CLASSIFIER",
     "calibrator": "calibrators.saved.CALIBRATOR",
     "collected statistics": "_sums.collect.COLLECTED",
+    "mean calibrator": "calibrators.mean.MEAN_CALIBRATOR",
     "monitor": "_monitor.monitor_file.MONITOR",
     "slices": "_search.slices_result.SLICES",
 }
@@ -207,7 +208,7 @@ def load(path: str | PathLike[str], *, estimator: Any = None) -> Any:
 
     Returns
     -------
-    Calibrator, VariableCalibratedClassifier, Audit, Slices, Collected or Monitor
+    Calibrator, MeanCalibrator, VariableCalibratedClassifier, Audit, Slices, Collected or Monitor
         The same as what was saved; predictions are equal to the last bit.
 
     Raises

@@ -22,6 +22,9 @@ BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 BY_POSITION = "rows are paired by position"
 _NUMBERS_HINT = {
     "p": "give real numbers; labels go in {y}",
+    "mu": "give predicted means as real numbers",
+    "y": "give outcomes as real numbers",
+    "exposure": "exposures are positive real numbers",
     "sample_weight": "weights are real numbers, finite and not negative",
 }
 
@@ -194,9 +197,10 @@ def check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
         shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
         names = "; with data=, column names are strings" if by_name else ""
         raise InputError(f"lengths differ: {shown}", f"give one value per row in each{names}")
-    if not lengths["p"]:
-        what = "y and p are" if "y" in lengths else "p is"
-        raise InputError(f"{what} empty", "at least one row is needed", argument="p")
+    name = "p" if "p" in lengths else "mu"
+    if not lengths[name]:
+        what = f"y and {name} are" if "y" in lengths else f"{name} is"
+        raise InputError(f"{what} empty", "at least one row is needed", argument=name)
 
 
 def check_indexes(given: Mapping[str, object]) -> None:

@@ -226,7 +226,7 @@ class Predictions:
             y=codes,
             p=p,
             classes=encoded,
-            weight=None if rows.weight is None else _checked_weights(rows.weight, part),
+            weight=None if rows.weight is None else checked_weights(rows.weight, part),
             unit=None if rows.unit is None else check_units(rows.unit),
         )
 
@@ -249,7 +249,7 @@ def read_scores(
     """
     given, _, _ = _probabilities(p, None)
     scores = given.astype(np.float64, copy=False)
-    variables = tuple(with_dates(variable) for variable in _variables(v, None)[0])
+    variables = read_variables(v)
     lengths = {"p": len(scores)}
     lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
     check_lengths(lengths, by_name=False)
@@ -259,6 +259,11 @@ def read_scores(
 
 
 # ------------------------------------------------------------------ variables
+
+
+def read_variables(v: object) -> tuple[Variable, ...]:
+    """Return the variables that are given as an array, a frame or a dict; none for None."""
+    return tuple(with_dates(variable) for variable in _variables(v, None)[0])
 
 
 def other_columns(table: Table | None, *roles: object) -> list[str]:
@@ -401,7 +406,7 @@ def _check_order(names: Sequence[str], classes: Sequence[Hashable]) -> None:
 # ------------------------------------------------------------------ weights
 
 
-def _checked_weights(given: AnyArray, part: Part | None) -> Floats:
+def checked_weights(given: AnyArray, part: Part | None = None) -> Floats:
     """Check the values of weights and scale them if they are extremely large or small."""
     weight: Floats = given.astype(np.float64, copy=False)
     if weight.ndim != 1:

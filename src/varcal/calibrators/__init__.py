@@ -1,4 +1,4 @@
-"""Calibrators: maps from uncalibrated to calibrated probabilities, as scikit-learn estimators."""
+"""Calibrators: maps from uncalibrated to calibrated predictions, as scikit-learn estimators."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal.calibrators.log_linear import ShiftCalibrator as ShiftCalibrator
     from varcal.calibrators.log_linear import TemperatureCalibrator as TemperatureCalibrator
     from varcal.calibrators.log_linear import VectorScalingCalibrator as VectorScalingCalibrator
+    from varcal.calibrators.mean import MeanCalibrator as MeanCalibrator
     from varcal.calibrators.score_maps import BetaCalibrator as BetaCalibrator
     from varcal.calibrators.score_maps import HistogramCalibrator as HistogramCalibrator
     from varcal.calibrators.score_maps import IsotonicCalibrator as IsotonicCalibrator
@@ -33,6 +34,7 @@ _HOME = {
     "DirichletCalibrator": "log_linear",
     "HistogramCalibrator": "score_maps",
     "IsotonicCalibrator": "score_maps",
+    "MeanCalibrator": "mean",
     "PlattCalibrator": "score_maps",
     "ScalingBinningCalibrator": "score_maps",
     "ShiftCalibrator": "log_linear",

@@ -87,16 +87,93 @@ class Description(Shown):
         return f"{self.calibrator}. {self.words}", cells, ""
 
 
-class Calibrator(ABC):
+class Estimator(ABC):
+    """Parameters, their checks and descriptions: what scikit-learn asks of an estimator.
+
+    It does not inherit from scikit-learn's base class, which takes three times as long to load as
+    all else that a prediction needs.
+
+    Attributes
+    ----------
+    read_from_file : bool
+        Whether the fitted values come from a file; every answer is then checked.
+    """
+
+    read_from_file: bool = False
+    #: Checks of the parameters of a subclass that is not a dataclass.
+    _parameters: ClassVar[Mapping[str, Check]] = {}
+
+    def describe(self) -> Description:
+        """Describe the fit in words (`str`) and as a table (`to_frame`)."""
+        self._check_fitted()
+        with consistent(self.read_from_file):
+            words, table = self._describe()
+        return Description(type(self).__name__, words, tuple(table))
+
+    def _check_fitted(self) -> None:
+        """Refuse to go on before `fit`."""
+        if not self.__sklearn_is_fitted__():
+            from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  slow to ask
+
+            check_is_fitted(self)
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters of the constructor that cannot be used."""
+        declared = {each.name: each.metadata.get("check") for each in self._fields() if each.init}
+        checks = {name: check for name, check in declared.items() if check is not None}
+        options.check_parameters({**checks, **self._parameters}, self)
+
+    @classmethod
+    def _fields(cls) -> tuple[Field[Any], ...]:
+        return fields(cls) if is_dataclass(cls) else ()
+
+    @abstractmethod
+    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
+        """Return a description of the fit: sentences and a table."""
+
+    @abstractmethod
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether `fit` was called."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters of the constructor; if `deep`, also those of calibrators inside."""
+        found = {name: getattr(self, name) for name in sorted(signature(type(self)).parameters)}
+        for name, inner in list(found.items()) if deep else ():
+            if isinstance(inner, Estimator):
+                found |= {f"{name}__{key}": each for key, each in inner.get_params().items()}
+        return found
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the constructor; `name__inner` sets one of a calibrator inside."""
+        known = self.get_params()
+        for name, value in params.items():
+            options.check_choice("the name of a parameter", name, [*known])
+            outer, _, inner = name.partition("__")
+            if inner:
+                known[outer].set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        usual = signature(type(self)).parameters
+        params = self.get_params(deep=False).items()
+        shown = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual[k].default)]
+        return f"{type(self).__name__}({', '.join(shown)})"
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.base import BaseEstimator  # noqa: PLC0415  slow to load
+
+        return BaseEstimator.__sklearn_tags__(self)
+
+
+class Calibrator(Estimator):
     """A map from uncalibrated to calibrated probabilities, as a scikit-learn estimator.
 
     A subclass defines how it is fitted (`_learn`), the steps of a prediction, which exports
     translate (`_steps`) and how it describes its fit (`_describe`). It is a dataclass: its fields
     are the parameters of the constructor (`parameter`) and the fitted attributes, with
     ``init=False``, whose types are the schema of saved files.
-
-    It has what scikit-learn asks of an estimator, and does not inherit from its base class: that
-    takes three times as long to load as all else that a prediction needs.
 
     Attributes
     ----------
@@ -108,17 +185,14 @@ class Calibrator(ABC):
         The names of the columns of p in `fit`; empty for arrays.
     separated_ : bool
         Whether the fit has no finite optimum, because the scores separate the classes.
-    read_from_file : bool
-        Whether the fitted values come from a file; every answer is then checked.
     """
 
     classes_: AnyArray
     n_features_in_: int
     score_names_: tuple[str, ...]
     separated_: bool
-    #: Fitted attributes and checks of parameters of a subclass that is not a dataclass.
+    #: Fitted attributes of a subclass that is not a dataclass.
     _state: ClassVar[tuple[str, ...]] = ()
-    _parameters: ClassVar[Mapping[str, Check]] = {}
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
     _uses_groups: ClassVar[bool] = False
@@ -127,7 +201,6 @@ class Calibrator(ABC):
     _without_rows: ClassVar[str] = (
         "its calibrated probability is derived from the other classes alone"
     )
-    read_from_file: bool = False
     #: Sums over the calibration rows, by which `predict_proba` recognizes them; not saved.
     _fitted_sums: Floats | None = None
 
@@ -265,13 +338,6 @@ class Calibrator(ABC):
         """Whether the probabilities of a row sum to 1."""
         return True
 
-    def _check_fitted(self) -> None:
-        """Refuse to go on before `fit`."""
-        if not hasattr(self, "classes_"):
-            from sklearn.utils.validation import check_is_fitted  # noqa: PLC0415  slow to ask
-
-            check_is_fitted(self)
-
     def _new_rows(self, p: object, X: object, from_logits: bool = False) -> CalibrationRows:
         """Check rows to predict, against what the calibrator was fitted on."""
         self._check_fitted()
@@ -295,13 +361,6 @@ class Calibrator(ABC):
         """Return the label of the largest calibrated probability, the first one if tied."""
         winners = self.predict_proba(p, X, from_logits=from_logits).argmax(axis=1)
         return np.asarray(self.classes_[winners])
-
-    def describe(self) -> Description:
-        """Describe the fit in words (`str`) and as a table (`to_frame`)."""
-        self._check_fitted()
-        with consistent(self.read_from_file):
-            words, table = self._describe()
-        return Description(type(self).__name__, words, tuple(table))
 
     @checked()
     def save(self, path: str | PathLike[str]) -> None:
@@ -438,16 +497,6 @@ class Calibrator(ABC):
         """Return a calibrator with the same parameters."""
         return type(self)(**self.get_params(deep=False))
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters of the constructor that cannot be used."""
-        declared = {each.name: each.metadata.get("check") for each in self._fields() if each.init}
-        checks = {name: check for name, check in declared.items() if check is not None}
-        options.check_parameters({**checks, **self._parameters}, self)
-
-    @classmethod
-    def _fields(cls) -> tuple[Field[Any], ...]:
-        return fields(cls) if is_dataclass(cls) else ()
-
     @classmethod
     def _fitted_names(cls) -> tuple[str, ...]:
         """Return the fitted attributes, which files hold."""
@@ -479,44 +528,9 @@ class Calibrator(ABC):
         columns = schema.align(rows.variables) if schema.names else []
         return evaluate(self._outputs, rows.p, columns, [*map(len, schema.levels)])
 
-    @abstractmethod
-    def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        """Return a description of the fit: sentences and a table."""
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters of the constructor; if `deep`, also those of calibrators inside."""
-        found = {name: getattr(self, name) for name in sorted(signature(type(self)).parameters)}
-        for name, inner in list(found.items()) if deep else ():
-            if isinstance(inner, Calibrator):
-                found |= {f"{name}__{key}": each for key, each in inner.get_params().items()}
-        return found
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters of the constructor; `name__inner` sets one of a calibrator inside."""
-        known = self.get_params()
-        for name, value in params.items():
-            options.check_choice("the name of a parameter", name, [*known])
-            outer, _, inner = name.partition("__")
-            if inner:
-                known[outer].set_params(**{inner: value})
-            else:
-                setattr(self, name, value)
-        return self
-
-    def __repr__(self) -> str:
-        usual = signature(type(self)).parameters
-        params = self.get_params(deep=False).items()
-        shown = [f"{k}={v!r}" for k, v in params if repr(v) != repr(usual[k].default)]
-        return f"{type(self).__name__}({', '.join(shown)})"
-
     def __getstate__(self) -> dict[str, Any]:
         # Steps are made again where they are needed.
         return {name: value for name, value in vars(self).items() if name != "_outputs"}
-
-    def __sklearn_tags__(self) -> Any:
-        from sklearn.base import BaseEstimator  # noqa: PLC0415  slow to load
-
-        return BaseEstimator.__sklearn_tags__(self)
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "classes_")

@@ -159,6 +159,19 @@ class Schema:
         dates = dict(zip(self.columns, found, strict=True))
         return [*found, *(FIRST_OF_PART[p[1]] + part_values(dates[p[0]], p) for p in self.parts)]
 
+    def n_levels(self) -> list[int]:
+        """Return the number of listed levels of each variable; at least 1 for a category."""
+        kinds = zip(self.levels, self.kinds, strict=True)
+        return [max(len(levels), int(kind == "levels")) for levels, kind in kinds]
+
+    def coded(self, variables: tuple[Variable, ...]) -> list[AnyArray]:
+        """Return one array per variable; levels that are not listed have the code −2."""
+        columns = self.align(variables)
+        for k, levels in enumerate(self.levels):
+            if self._is_pooled(k):
+                columns[k] = np.where(columns[k] >= len(levels), UNSEEN, columns[k])
+        return columns
+
     def check_zones(self, variables: tuple[Variable, ...]) -> None:
         """Refuse dates without a time zone where those of the fit have one, and the reverse.
 

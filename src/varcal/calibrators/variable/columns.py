@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from varcal._arrays import AnyArray, Floats, Ints
+from varcal._input.variables import Variable
 from varcal.calibrators.evaluate import interpolated
+from varcal.calibrators.schema import Schema
 from varcal.exceptions import InputError
 
 #: A value held by m rows counts m to this power in ranks, so that frequent values do not fill them
@@ -35,6 +37,8 @@ WINSOR = 0.005
 REDUNDANT_SHARE = 0.95
 #: Levels with a column at most, and rows that such a level has at least.
 LEVEL_COLUMNS, LEVEL_ROWS = 60, 3.0
+#: With more rare levels than this their names are not kept: a file with 78,000 of them had 51 MB.
+MOST_RARE_LEVELS = 200
 
 # Numerical limits.
 
@@ -223,6 +227,20 @@ def frequent(counts: Floats, most: int) -> Ints:
     """Return the positions of the most frequent levels, of those with enough rows."""
     largest = np.argsort(-counts, kind="stable")[:most]
     return np.sort(largest[counts[largest] >= LEVEL_ROWS])
+
+
+def pool_rare_levels(schema: Schema, variables: tuple[Variable, ...], mass: Floats) -> Schema:
+    """Forget the names of rare levels where there are many; they share one effect."""
+    for k, levels in enumerate(schema.levels):
+        if len(levels) <= MOST_RARE_LEVELS:
+            continue
+        codes = schema.align(variables)[k]
+        held = codes >= 0
+        counts = np.bincount(codes[held], mass[held], minlength=len(levels))
+        own = frequent(counts.astype(np.float64), LEVEL_COLUMNS - 1)
+        if len(levels) - len(own) > MOST_RARE_LEVELS:
+            schema = schema.listing(k, tuple(levels[j] for j in own))
+    return schema
 
 
 def _curve(u: Floats, share: Floats, line: Floats) -> Floats:

@@ -18,6 +18,8 @@ from varcal._arrays import AnyArray, Bools, Floats, Ints
 LEAST_WEIGHT = 1e-9
 #: The largest |ln t| of a power t of probabilities.
 LARGEST_LOG_POWER = 5.0
+#: The largest |ln μ| of a mean: squares must not overflow.
+MOST_LOG = 150.0
 
 
 def means(eta: Floats) -> Floats:
@@ -97,4 +99,46 @@ def powered(logs: Floats, eta: Floats) -> Floats:
     return np.asarray(logs * np.exp(np.clip(eta, -LARGEST_LOG_POWER, LARGEST_LOG_POWER))[:, None])
 
 
-Loss = LogisticLoss | PowerLoss
+@dataclass(frozen=True, eq=False)
+class MeanLoss:
+    r"""Half the deviance of the mean :math:`e^{o+\eta}` with the variance μᵖ, 1 ≤ p ≤ 2.
+
+    With p = 0 the mean is :math:`o + \eta`, and the loss half the squared error.
+    """
+
+    y: Floats
+    weight: Floats
+    offset: Floats
+    power: float
+
+    def mean(self, eta: Floats) -> Floats:
+        """Return the mean of each row."""
+        total = self.offset + eta
+        return np.asarray(np.exp(np.clip(total, -MOST_LOG, MOST_LOG)) if self.power else total)
+
+    def rows(self, eta: Floats) -> Floats:
+        """Return half the weighted deviance of each row, up to a constant."""
+        mean, p = self.mean(eta), self.power
+        if p == 0:
+            loss = (self.y - mean) ** 2 / 2
+        elif p == 1:
+            loss = mean - self.y * np.log(mean)
+        elif p == 2:
+            loss = self.y / mean + np.log(mean)
+        else:
+            loss = mean ** (2 - p) / (2 - p) - self.y * mean ** (1 - p) / (1 - p)
+        return np.asarray(self.weight * loss)
+
+    def slopes(self, eta: Floats) -> tuple[Floats, Floats]:
+        """Return minus the first derivative and the expected second one."""
+        mean, p = self.mean(eta), self.power
+        if p == 0:
+            return self.weight * (self.y - mean), self.weight
+        return self.weight * (self.y - mean) * mean ** (1 - p), self.weight * mean ** (2 - p)
+
+    def take(self, rows: AnyArray | slice) -> MeanLoss:
+        """Return the loss of some of the rows."""
+        return MeanLoss(self.y[rows], self.weight[rows], self.offset[rows], self.power)
+
+
+Loss = LogisticLoss | MeanLoss | PowerLoss

@@ -155,7 +155,8 @@ def refit_on_all(fit: Fit, groups: Ints, chunks: Iterable[tuple[Floats, Loss]]) 
 
     root = _inverse_root(H, fit.ridge)
     move = root.T @ (root @ (right - fit.ridge * fit.beta))
-    share, most = 1.0, penalized(fit.beta) * 1.01
+    share, before = 1.0, penalized(fit.beta)
+    most = before + 0.01 * abs(before)
     while share > 1e-3 and not penalized(fit.beta + share * move) <= most:
         share /= 2.0
     return _finished(fit.beta + share * move, fit.penalties, groups, H)

@@ -21,7 +21,7 @@ from varcal.calibrators.rows import (
 )
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step
-from varcal.calibrators.variable.columns import LEVEL_COLUMNS, frequent
+from varcal.calibrators.variable.columns import pool_rare_levels
 from varcal.calibrators.variable.dependence import (
     ORDER_CAUTION,
     Given,
@@ -35,9 +35,6 @@ from varcal.calibrators.variable.many_classes import ClassesModel, fit_many_clas
 from varcal.calibrators.variable.shrinkage import Stage, content_order
 from varcal.calibrators.variable.two_classes import TILT, LogisticModel, fit_two_classes
 from varcal.exceptions import InputError
-
-#: With more rare levels than this their names are not kept: a file with 78,000 of them had 51 MB.
-MOST_RARE_LEVELS = 200
 
 
 class VariableCalibrator(Calibrator):
@@ -197,7 +194,7 @@ class VariableCalibrator(Calibrator):
             warn_of_sampling_weights(rows.weight)
             rows = rows.weighted(row_counts(rows.weight))
         mass = np.ones(len(rows)) if rows.weight is None else rows.weight
-        self._pool_rare_levels(rows, mass)
+        self.schema_ = pool_rare_levels(self.schema_, rows.variables, mass)
         columns = self._columns(rows)
         # The order of rows must not decide how their sums are rounded.
         order = content_order(rows.p, rows.y, [rows.weight, rows.groups, rows.time, *columns])
@@ -209,7 +206,7 @@ class VariableCalibrator(Calibrator):
             rows.y,
             mass,
             columns,
-            self._n_levels()[: len(columns)],
+            self.schema_.n_levels()[: len(columns)],
             rows.groups,
             rows.time,
             variables,
@@ -238,37 +235,14 @@ class VariableCalibrator(Calibrator):
     def _cautions(self) -> tuple[str, ...]:
         return self._caution
 
-    def _pool_rare_levels(self, rows: CalibrationRows, mass: Floats) -> None:
-        """Forget the names of rare levels where there are many; they share one effect."""
-        for k, levels in enumerate(self.schema_.levels):
-            if len(levels) <= MOST_RARE_LEVELS:
-                continue
-            codes = self.schema_.align(rows.variables, unseen=-2)[k]
-            held = codes >= 0
-            counts = np.bincount(codes[held], mass[held], minlength=len(levels))
-            own = frequent(counts.astype(np.float64), LEVEL_COLUMNS - 1)
-            if len(levels) - len(own) > MOST_RARE_LEVELS:
-                self.schema_ = self.schema_.listing(k, tuple(levels[j] for j in own))
-
-    def _n_levels(self) -> list[int]:
-        """Return the number of listed levels of each variable; at least 1 for a category."""
-        kinds = zip(self.schema_.levels, self.schema_.kinds, strict=True)
-        return [max(len(levels), int(kind == "levels")) for levels, kind in kinds]
-
     def _columns(self, rows: CalibrationRows) -> list[AnyArray]:
-        """Return the variables that the model uses; levels that are not listed have the code −2."""
-        if self.preserve_ranking and rows.n_classes == 2:
-            self.schema_.align(rows.variables, unseen=-2)
-            return []
-        columns = self.schema_.align(rows.variables, unseen=-2)
-        for k, levels in enumerate(self.schema_.levels):
-            if self.schema_.kinds[k] == "levels" and self.schema_.pooled and self.schema_.pooled[k]:
-                columns[k] = np.where(columns[k] >= len(levels), -2, columns[k])
-        return columns
+        """Return the variables that the model uses."""
+        columns = self.schema_.coded(rows.variables)
+        return [] if self.preserve_ranking and rows.n_classes == 2 else columns
 
     @one_blas_thread()
     def _answer(self, rows: CalibrationRows) -> Floats:
-        return evaluate(self._outputs, rows.p, self._columns(rows), self._n_levels())
+        return evaluate(self._outputs, rows.p, self._columns(rows), self.schema_.n_levels())
 
     def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         answer = self.model_.steps(scores)
@@ -311,7 +285,9 @@ class VariableCalibrator(Calibrator):
         rows = self._new_rows(p, X, from_logits)
         with consistent(self.read_from_file):
             reach, answer = float(ndtri(0.5 + level / 2)), self._answer(rows)
-            low, high = self.model_.interval(rows.p, self._columns(rows), self._n_levels(), reach)
+            low, high = self.model_.interval(
+                rows.p, self._columns(rows), self.schema_.n_levels(), reach
+            )
             if self.max_shift is not None:
                 before = rows.columns()
                 low = np.maximum(low, before - self.max_shift)
