@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 import tomllib
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -162,16 +161,6 @@ def test_a_missing_library_is_named_with_its_extra(call, errors):
     assert errors[call] == f"{message}\nhint: {hint}"
 
 
-def test_the_command_line_says_what_to_install(tmp_path):
-    (tmp_path / "rows.csv").write_text("y,p,age\n1,0.5,3\n", encoding="utf-8")
-    arguments = ["audit", "rows.csv", "--label", "y", "--prob", "p"]
-    done = run(f"import varcal.cli; varcal.cli.main({arguments})", tmp_path)
-    assert done.returncode == 2
-    first, second = done.stderr.splitlines()
-    assert first == "error: reading 'rows.csv' needs pyarrow"
-    assert second.startswith("hint: pip install ")
-
-
 def names(requirements):
     return {re.split(r"[\[<>=;]", one)[0] for one in requirements}
 
@@ -199,27 +188,3 @@ def test_the_oldest_versions_are_those_of_pyproject():
         if not one.startswith("varcal")
     }
     assert len(users | set(PROJECT["dependencies"])) <= len(versions.bounds())
-
-
-#: What the licences of dependencies may consist of.
-ACCEPTED = {
-    *("0BSD", "Apache-2.0", "BSD-2-Clause", "BSD-3-Clause", "CC0-1.0", "ISC", "LLVM-exception"),
-    *("MIT", "MIT-CMU", "MPL-2.0", "PSF-2.0", "Zlib"),
-}
-
-
-def test_the_page_of_licences_has_every_dependency():
-    licences, versions = tool("licences"), tool("versions")
-    text = licences.PAGE.read_text(encoding="utf-8")
-    assert text.startswith(licences.HEAD)
-    rows = dict(re.findall(r"^\| ([\w-]+) \| ([^|]+) \| [\w, ]+ \|$", text, re.MULTILINE))
-    rows.pop("package")
-    for terms in rows.values():
-        assert set(re.split(r" (?:AND|OR|WITH) ", terms)) <= ACCEPTED
-    told = licences.extras().values()
-    direct = {re.match(r"[\w-]+", one)[0] for given in told for one in given} - {"varcal"}
-    assert direct <= set(rows)
-    pins = versions.LOCK.read_text(encoding="utf-8")
-    for name in licences.needed():
-        if f"\n{name}=={metadata.version(name)} " in pins:  # other versions may need other packages
-            assert rows[name] == licences.licence(name)

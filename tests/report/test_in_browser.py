@@ -219,15 +219,6 @@ def test_the_ranking_can_be_sorted_and_lines_copied(visit, browser, pages):
     other.context.close()
 
 
-def test_hostile_names_are_text(visit):
-    for name in ("hostile", "comparison"):
-        page = visit(name)
-        assert page.title() == IMAGE and page.locator("main img, main script").count() == 0
-        assert SCRIPT in page.locator("#summary").inner_text()
-        page.evaluate("document.querySelectorAll('details').forEach(one => one.open = true)")
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
 @pytest.mark.parametrize("name", PAGES)
 def test_texts_do_not_touch_on_a_phone(visit, name):
     """No two cells of a stacked row share a place."""

@@ -10,8 +10,7 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
-from varcal._sums import spark as _spark
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 # One worker of pytest-xdist runs them all: there is one Spark session.
@@ -175,23 +174,3 @@ def test_the_guide(classic, tmp_path):
     assert scope["audit"].n_rows == 900 and scope["today"].n_rows == 300
     written = parquet.read_table(tmp_path / "calibrated")
     assert len(written) == 900 and written.column_names[-1] == "p_calibrated"
-
-
-def test_workers_without_varcal():
-    class Frame:
-        columns = ("y", "p", "v")
-
-        def __getattr__(self, name):
-            return lambda *_: self
-
-        def toArrow(self):  # noqa: N802
-            raise RuntimeError("ModuleNotFoundError: No module named 'varcal'")
-
-    with pytest.raises(
-        MissingDependencyError, match="varcal is not installed in the Python of Spark's workers"
-    ):
-        list(_spark.SparkRows.of(Frame()).map(["y"], count_rows))
-
-
-def count_rows(frame, start):
-    return [(start, frame.column_names, len(frame))]
