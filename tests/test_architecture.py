@@ -93,16 +93,7 @@ def test_import_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
     roots = {name.split(".")[0] for name in loaded.stdout.split()}
-    heavy = {
-        "pandas",
-        "polars",
-        "pyarrow",
-        "sklearn",
-        "scipy",
-        "matplotlib",
-        "rich",
-        "click",
-    }
+    heavy = {"pandas", "polars", "pyarrow", "sklearn", "scipy", "matplotlib", "rich", "click"}
     assert not roots & heavy
     reached = "import varcal; varcal.exceptions.InputError"
     subprocess.run([sys.executable, "-c", reached], check=True)

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from cases.tools import load_tool as tool
 from cases.unmeasured import unmeasured
 from varcal.exceptions import EXTRAS
 
@@ -175,16 +174,3 @@ def test_every_optional_library_has_the_extra_that_errors_name():
     users = set(OPTIONAL) - {"all", "dev", "docs", *INTEGRATIONS}
     assert OPTIONAL["all"] == [f"varcal[{','.join(one for one in OPTIONAL if one in users)}]"]
     assert {"varcal[all]", "varcal[docs]"} <= set(OPTIONAL["dev"])
-
-
-def test_the_oldest_versions_are_those_of_pyproject():
-    versions = tool("versions")
-    assert versions.OLDEST.read_text(encoding="utf-8") == versions.bounds_text()
-    # Every dependency of users has a lower bound.
-    users = {
-        one
-        for extra in OPTIONAL.keys() - {"dev", *INTEGRATIONS}
-        for one in OPTIONAL[extra]
-        if not one.startswith("varcal")
-    }
-    assert len(users | set(PROJECT["dependencies"])) <= len(versions.bounds())

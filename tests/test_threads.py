@@ -8,10 +8,7 @@ from threadpoolctl import threadpool_info, threadpool_limits
 
 import varcal as vc
 from varcal import _threads
-from varcal.calibrators import (
-    VariableCalibratedClassifier,
-    VariableCalibrator,
-)
+from varcal.calibrators import VariableCalibratedClassifier, VariableCalibrator
 
 
 def limits():

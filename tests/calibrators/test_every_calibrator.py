@@ -179,8 +179,7 @@ def test_parameters_are_checked_when_fitted(calibrator, message):
 
 
 scores = st.one_of(
-    st.floats(0, 1),
-    st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1e-16, 1 - 2**-53]),
+    st.floats(0, 1), st.sampled_from([0.0, 1.0, 0.5, 1e-300, 5e-324, 1e-16, 1 - 2**-53])
 )
 
 

@@ -7,12 +7,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from varcal.calibrators import (
-    AugmentedCalibrator,
-    BetaCalibrator,
-    PlattCalibrator,
-    TreeCalibrator,
-)
+from varcal.calibrators import AugmentedCalibrator, BetaCalibrator, PlattCalibrator, TreeCalibrator
 from varcal.calibrators.tree import Leaf, Split
 from varcal.exceptions import InputError, VarcalWarning
 

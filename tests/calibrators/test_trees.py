@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.special import expit
+from sklearn.metrics import log_loss
 
-from cases.luck import log_loss
 from varcal import VariableCalibrator
 
 

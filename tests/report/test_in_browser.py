@@ -14,10 +14,7 @@ from cases.monitors import make_bins, make_rows
 if not MISSING:
     from playwright.sync_api import expect
 
-pytestmark = [
-    pytest.mark.browser,
-    skip_without_browser,
-]
+pytestmark = [pytest.mark.browser, skip_without_browser]
 PAGES = ["adult", "hostile", "comparison", "groups", "rare", "fine", "three"]
 MONITORS = ["alarm", "calm", "hostile-monitor"]
 

@@ -34,16 +34,13 @@ def table():
 
 
 @pytest.fixture
-def in_batches(monkeypatch):
-    """Few rows are sampled, and they come in small batches."""
-    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
-    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
+def small_samples(in_batches, monkeypatch):
     monkeypatch.setattr(survey, "SAMPLE", 900)
 
 
 @pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
 @pytest.mark.parametrize("name", ["normal", "ties", "atom", "holes", "kind"])
-def test_bins_are_those_of_memory(table, in_batches, name, binning):
+def test_bins_are_those_of_memory(table, small_samples, name, binning):
     wanted = vc.bin_table("y", "p", name, data=table, binning=binning)
     found = vc.bin_table("y", "p", name, data=ds.dataset(table), binning=binning, edges="exact")
     assert found.edges == "exact"
@@ -51,7 +48,7 @@ def test_bins_are_those_of_memory(table, in_batches, name, binning):
         assert list(found.columns[column]) == list(wanted.columns[column]), column
 
 
-def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
+def test_a_missed_quantile_costs_another_pass(table, small_samples, monkeypatch):
     monkeypatch.setattr(survey, "REACH", 0.01)
     made = []
     made_of = survey.RankedSummary
@@ -63,7 +60,7 @@ def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
 
 
 @pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
-def test_a_column_without_any_value_in_the_sample(table, in_batches, binning):
+def test_a_column_without_any_value_in_the_sample(table, small_samples, binning):
     few = np.full(N, np.nan)
     few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf
     rows = table.append_column("few", pa.array(few, from_pandas=False))
@@ -72,7 +69,7 @@ def test_a_column_without_any_value_in_the_sample(table, in_batches, binning):
     assert list(found.columns["n"]) == list(wanted.columns["n"])
 
 
-def test_rows_that_change_between_passes_are_refused(table, in_batches, monkeypatch):
+def test_rows_that_change_between_passes_are_refused(table, small_samples, monkeypatch):
     whole, passes = ArrowRows.map, []
 
     def shrinking(self, columns, work):

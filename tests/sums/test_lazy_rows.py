@@ -37,19 +37,7 @@ def relation(path):
     return duckdb.connect().sql(f"FROM read_parquet('{path}')")
 
 
-OPENERS = {
-    "duckdb": str,
-    "relation": relation,
-    "polars": pl.scan_parquet,
-    "pyarrow": ds.dataset,
-}
-
-
-@pytest.fixture
-def in_batches(monkeypatch):
-    """No rows are few, and batches are small."""
-    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
-    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
+OPENERS = {"duckdb": str, "relation": relation, "polars": pl.scan_parquet, "pyarrow": ds.dataset}
 
 
 @pytest.fixture(params=OPENERS)
