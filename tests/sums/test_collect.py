@@ -9,7 +9,6 @@ import pyarrow.dataset as ds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import same_audits
@@ -105,20 +104,6 @@ def test_values_that_the_first_day_did_not_have(rows):
     # Extra bins that stay empty are not shown.
     assert vc.bin_table(vc.collect(first, bins), v="kind").columns["bin"] == ["a"]
     assert "missing" not in vc.bin_table(vc.collect(first, bins), v="v").columns["bin"]
-
-
-def test_files_that_are_not_statistics(rows, tmp_path):
-    day = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
-    with pytest.raises(InputError, match="unknown extension"):
-        day.save(tmp_path / "day.csv")
-    for name in ("none.json", "none.parquet"):
-        with pytest.raises(InputError, match="cannot read"):
-            vc.load(tmp_path / name)
-    parquet.write_table(rows, tmp_path / "rows.parquet")
-    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
-    for name in ("rows.parquet", "cut.parquet"):
-        with pytest.raises(InputError, match="is not a saved varcal result"):
-            vc.load(tmp_path / name)
 
 
 def test_events_that_are_collected(rows):

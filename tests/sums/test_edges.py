@@ -19,7 +19,8 @@ def table():
     rng = np.random.default_rng(3)
     normal = rng.normal(size=N)
     p = rng.beta(2, 3, N)
-    odd = rng.random(N)
+    odd, few = rng.random(N), np.full(N, np.nan)
+    few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf  # no value is in the sample
     return pa.table(
         {
             "y": (rng.random(N) < np.clip(p + 0.1 * np.tanh(normal), 0, 1)).astype(np.int8),
@@ -28,6 +29,7 @@ def table():
             "ties": rng.integers(0, 30, N),
             "atom": np.where(rng.random(N) < 0.6, 0.0, rng.exponential(100, N)),
             "holes": np.where(odd < 0.2, np.nan, np.where(odd < 0.25, np.inf, normal)),
+            "few": pa.array(few, from_pandas=False),
             "kind": pa.array(rng.choice(["a", "b"], N)),
         }
     )
@@ -39,7 +41,7 @@ def small_samples(in_batches, monkeypatch):
 
 
 @pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
-@pytest.mark.parametrize("name", ["normal", "ties", "atom", "holes", "kind"])
+@pytest.mark.parametrize("name", ["normal", "ties", "atom", "holes", "few", "kind"])
 def test_bins_are_those_of_memory(table, small_samples, name, binning):
     wanted = vc.bin_table("y", "p", name, data=table, binning=binning)
     found = vc.bin_table("y", "p", name, data=ds.dataset(table), binning=binning, edges="exact")
@@ -57,16 +59,6 @@ def test_a_missed_quantile_costs_another_pass(table, small_samples, monkeypatch)
     found = vc.bin_table("y", "p", "normal", data=ds.dataset(table), edges="exact")
     assert list(found.columns["n"]) == list(wanted.columns["n"])
     assert len(made) > 1
-
-
-@pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
-def test_a_column_without_any_value_in_the_sample(table, small_samples, binning):
-    few = np.full(N, np.nan)
-    few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf
-    rows = table.append_column("few", pa.array(few, from_pandas=False))
-    wanted = vc.bin_table("y", "p", "few", data=rows, binning=binning)
-    found = vc.bin_table("y", "p", "few", data=ds.dataset(rows), binning=binning, edges="exact")
-    assert list(found.columns["n"]) == list(wanted.columns["n"])
 
 
 def test_rows_that_change_between_passes_are_refused(table, small_samples, monkeypatch):
