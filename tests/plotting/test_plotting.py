@@ -223,9 +223,8 @@ def test_slices_are_rows_with_says_and_happens():
     assert labels == [one.rule for one in found]
     shown = " ".join(texts(ax))
     for one in found:
-        low, size, high = (
-            f"{100 * x:.1f}" for x in sorted(map(abs, (one.low, one.shrunk, one.high)))
-        )
+        sizes = sorted(abs(x) for x in (one.low, one.shrunk, one.high))
+        low, size, high = (f"{100 * x:.1f}" for x in sizes)
         word = "▲ too high" if one.gap > 0 else "▼ too low"
         assert f"{word} by {size} ({low} to {high})\n{one.rows:,} rows" in shown
     empty = replace(found, slices=()).plot()
