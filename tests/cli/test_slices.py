@@ -47,3 +47,5 @@ def test_outputs(files, tmp_path):
         assert done.returncode == 0
     assert len(vc.load(tmp_path / "found.json"))
     assert "| Slice |" in (tmp_path / "found.md").read_text(encoding="utf-8")
+    run("slices", str(files / "fine.csv"), *COLUMNS, "-o", str(tmp_path / "none.md"))
+    assert (tmp_path / "none.md").read_text(encoding="utf-8").startswith("# No slice clearly off")
