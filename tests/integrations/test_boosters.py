@@ -1,4 +1,4 @@
-"""Scores of boosters: raw margins, weighted classes, objectives of one's own."""
+"""Scores of boosters: raw margins and weighted classes."""
 
 import numpy as np
 import pytest
