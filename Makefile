@@ -34,7 +34,7 @@ test-kernels: $(VENV)/.dev
 	for kernel in $(KERNELS); do \
 	  OPENBLAS_CORETYPE=$$kernel NPY_DISABLE_CPU_FEATURES="X86_V3 X86_V4 AVX512_ICL AVX512_SPR" \
 	  $(BIN)/python -m pytest -n 2 \
-	    tests/docs tests/golden tests/cli/test_demo.py tests/report/test_audit_report.py \
+	    tests/docs tests/golden tests/report/test_audit_report.py \
 	    tests/test_architecture.py $(PYTEST_ARGS) || exit 1; \
 	done
 

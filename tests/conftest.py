@@ -29,12 +29,7 @@ settings.load_profile("varcal")
 
 ROOT = Path(__file__).parents[1]
 
-FRAMES = {
-    "pandas": pd.DataFrame,
-    "polars": pl.DataFrame,
-    "pyarrow": pa.table,
-    "dict": dict,
-}
+FRAMES = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "pyarrow": pa.table, "dict": dict}
 
 
 def pytest_configure(config):
@@ -73,6 +68,13 @@ def age(adult):
     import varcal as vc
 
     return vc.curve(adult.y, adult.p, {"age": adult["age"]})
+
+
+@pytest.fixture
+def in_batches(monkeypatch):
+    """No rows are few, and batches are small."""
+    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
 
 
 @pytest.fixture

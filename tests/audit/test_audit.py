@@ -41,17 +41,6 @@ def test_figures_are_those_of_pandas():
     assert place.gap == pytest.approx(gap[inside].mean()) and place.is_sure and place.low < 0
 
 
-def test_weights_count_like_repeated_rows():
-    rows = audits.rows()[["churn", "p", "plan"]].assign(w=np.arange(4000) % 3)
-    again = rows.loc[rows.index.repeat(rows.w)].drop(columns="w")
-    bins = {"n_bins": 5}
-    one = vc.audit("churn", "p", ["plan"], data=rows, sample_weight="w", ladder="none", **bins)
-    two = vc.audit("churn", "p", ["plan"], data=again, ladder="none", **bins)
-    assert one.gap == pytest.approx(two.gap) and one.observed == pytest.approx(two.observed)
-    for name in ("error", "uneven"):
-        assert getattr(one.rows[0], name).value == pytest.approx(getattr(two.rows[0], name).value)
-
-
 def test_events_under_weights_are_effective_rows():
     """With weights 1 and 3 in turn, n rows count as n · 2² / ((1² + 3²) / 2)."""
     rows = audits.rows("rare")

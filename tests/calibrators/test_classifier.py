@@ -16,11 +16,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from varcal import load
-from varcal.calibrators import (
-    BetaCalibrator,
-    VariableCalibratedClassifier,
-    VariableCalibrator,
-)
+from varcal.calibrators import BetaCalibrator, VariableCalibratedClassifier, VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
 
@@ -106,10 +102,7 @@ def test_missing_features_of_the_estimator_are_reported():
     X, y = people(200)
     with pytest.raises(InputError, match="neither predict_proba nor decision_function"):
         VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y)
-    with (
-        pytest.warns(VarcalWarning, match="takes no sample_weight"),
-        pytest.raises(InputError),
-    ):
+    with pytest.warns(VarcalWarning, match="takes no sample_weight"), pytest.raises(InputError):
         VariableCalibratedClassifier(Deaf(), cv=2).fit(X, y, sample_weight=np.ones(200))
     with pytest.raises(InputError, match="calibrator must be a calibrator of varcal"):
         VariableCalibratedClassifier(LogisticRegression(), calibrator="beta").fit(X, y)
@@ -174,12 +167,7 @@ def crowd(seed=0):
 
 @pytest.mark.parametrize(
     ("cv", "ensemble"),
-    [
-        (None, False),
-        (3, True),
-        (GroupKFold(4), False),
-        (list(GroupKFold(4).split(*crowd())), True),
-    ],
+    [(None, False), (3, True), (GroupKFold(4), False), (list(GroupKFold(4).split(*crowd())), True)],
 )
 def test_groups_are_not_split(cv, ensemble):
     X, y, units = crowd()

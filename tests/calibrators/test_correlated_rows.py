@@ -1,6 +1,7 @@
 """Rows that are not independent: blocks of correlated rows, and judgement forward in time."""
 
 import warnings
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -8,10 +9,20 @@ import pytest
 from scipy.special import expit, logit
 from sklearn.frozen import FrozenEstimator
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
 
-from cases.luck import log_loss, lucky_days
 from varcal import VariableCalibratedClassifier, VariableCalibrator, load
 from varcal.exceptions import CorrelatedRowsWarning, InputError, VarcalWarning
+
+
+def lucky_days(n, seed, luck):
+    """Return rows of 336 days, whose logits differ by normal luck; seeds have other luck."""
+    rng = np.random.default_rng(seed)
+    number = rng.integers(0, 336, n)
+    p = expit(rng.normal(-0.5, 1.2, n))
+    y = rng.random(n) < expit(logit(p) + luck * rng.normal(size=336)[number])
+    v = {"month": number // 28, "day": number % 28, "x": rng.normal(size=n)}
+    return SimpleNamespace(p=p, y=y.astype(int), v=v)
 
 
 @pytest.fixture(scope="module")

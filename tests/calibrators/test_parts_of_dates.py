@@ -6,7 +6,6 @@ import pytest
 from sklearn.metrics import log_loss
 
 import varcal as vc
-from varcal.calibrators.schema import Schema
 from varcal.exceptions import InputError
 
 ZONES = [None, "UTC", "+05:30", "Europe/Berlin", "Australia/Lord_Howe"]
@@ -24,25 +23,6 @@ def world(n=6_000, zone=None, seed=0):
     lift = np.sin(2 * np.pi * when.hour / 24) + 0.7 * (when.month > 9)
     y = rng.random(n) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - lift))
     return p, y.astype(int), pd.DataFrame({"when": when, "age": rng.normal(size=n)})
-
-
-@pytest.mark.parametrize("zone", ZONES)
-def test_parts_are_those_of_pandas(zone):
-    when = pd.Series(pd.date_range("1890-01-01", "2110-01-01", 40_000).round("ms"))
-    if zone is not None:
-        when = when.dt.tz_localize("UTC").dt.tz_convert(zone)
-    variables = vc._input.variables.read_columns({"when": when}, ())[0]
-    schema = Schema.of(tuple(variables), "TreeCalibrator")
-    assert schema.names == ("when", "when (hour)", "when (weekday)", "when (month)")
-    _, hour, weekday, month = schema.align(tuple(variables))
-    # Before, clocks of some zones were not a whole number of minutes from UTC.
-    recent = when.dt.year.to_numpy() >= 1950
-    for found, wanted in (
-        (hour, when.dt.hour),
-        (weekday, when.dt.day_of_week + 1),
-        (month, when.dt.month),
-    ):
-        assert (found == wanted)[recent].all()
 
 
 @pytest.mark.parametrize(

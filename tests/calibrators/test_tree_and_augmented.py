@@ -7,12 +7,7 @@ from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
-from varcal.calibrators import (
-    AugmentedCalibrator,
-    BetaCalibrator,
-    PlattCalibrator,
-    TreeCalibrator,
-)
+from varcal.calibrators import AugmentedCalibrator, BetaCalibrator, PlattCalibrator, TreeCalibrator
 from varcal.calibrators.tree import Leaf, Split
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -87,17 +82,6 @@ def test_categories_are_split_by_their_outcome_not_their_name():
     assert q[:2] == pytest.approx([1.5, -1.0], abs=0.3)
     assert np.isfinite(q[2])
     assert "grade in {a, d}" in str(fit.describe())
-
-
-def test_frames_of_any_library_give_the_same_tree(make_frame):
-    rng, p = sample()
-    age, income = rng.integers(18, 90, 1500), rng.lognormal(size=1500)
-    y = rng.random(1500) < expit(logit(p) + (age > 50) - (income > 1))
-    array = np.column_stack([age, income])
-    expected = TreeCalibrator().fit(p, y, array).predict_proba(p, array)
-    fit = TreeCalibrator().fit(p, y, make_frame({"age": age, "income": income}))
-    swapped = make_frame({"income": income, "extra": age, "age": age})
-    assert (fit.predict_proba(p, swapped) == expected).all()
 
 
 def test_variables_must_be_those_of_the_fit():

@@ -105,29 +105,26 @@ def test_monotone_never_falls_not_even_by_rounding(seed, n):
     assert np.diff(q.reshape(-1, 5), axis=0).min() >= 0
 
 
-def test_the_order_of_rows_changes_nothing_at_all():
-    p, y, v = rows_with_pairs(3, 1500)
-    weight = np.random.default_rng(3).integers(1, 4, len(p)).astype(float)
-    turned = np.random.default_rng(4).permutation(len(p))
-    first = VariableCalibrator().fit(p, y, v, sample_weight=weight, blocks=False)
-    again = VariableCalibrator().fit(
-        p[turned], y[turned], v[turned], sample_weight=weight[turned], blocks=False
-    )
-    new = rows_with_pairs(6, 300)
-    assert (first.predict_proba(new[0], new[2]) == again.predict_proba(new[0], new[2])).all()
-    assert first.terms_ == again.terms_
-
-
-def test_the_order_of_rows_changes_nothing_with_more_classes():
-    rng = np.random.default_rng(7)
-    z, v = rng.normal(size=(1200, 4)), rng.normal(size=(1200, 2))
-    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+def rows_of_four_classes(seed: int, n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    z, v = rng.normal(size=(n, 4)), rng.normal(size=(n, 2))
     sure = np.exp(0.5 + 0.5 * v[:, :1]) * z
-    y = (sure + rng.gumbel(size=z.shape)).argmax(axis=1)
-    turned = rng.permutation(len(p))
-    first = VariableCalibrator().fit(p, y, v)
-    again = VariableCalibrator().fit(p[turned], y[turned], v[turned])
-    assert (first.predict_proba(p[:200], v[:200]) == again.predict_proba(p[:200], v[:200])).all()
+    p = np.exp(z) / np.exp(z).sum(axis=1, keepdims=True)
+    return p, (sure + rng.gumbel(size=z.shape)).argmax(axis=1), v
+
+
+@pytest.mark.parametrize("rows", [rows_with_pairs, rows_of_four_classes])
+def test_the_order_of_rows_changes_nothing_at_all(rows):
+    p, y, v = rows(3, 1500)
+    rng = np.random.default_rng(3)
+    weight, turned = rng.integers(1, 4, len(p)).astype(float), rng.permutation(len(p))
+    first, again = (
+        VariableCalibrator().fit(p[k], y[k], v[k], sample_weight=weight[k], blocks=False)
+        for k in (slice(None), turned)
+    )
+    p, _, v = rows(6, 300)
+    assert (first.predict_proba(p, v) == again.predict_proba(p, v)).all()
+    assert first.terms_ == again.terms_
 
 
 def few_scores(values, n, seed=0, *, effect=0.7):

@@ -4,10 +4,9 @@ import runpy
 
 import numpy as np
 import pytest
-from click.testing import CliRunner
 
 import varcal as vc
-from varcal.cli import main
+from cases.command_line import run
 
 
 @pytest.fixture
@@ -19,21 +18,17 @@ def saved(tmp_path):
     return tmp_path / "cal.json"
 
 
-def run(*arguments):
-    return CliRunner().invoke(main, ["export", *map(str, arguments)])
-
-
 def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
     path = tmp_path / "cal.py"
-    done = run(saved, "--to", "python", "-o", path, "--check")
-    assert done.exit_code == 0 and "200 random rows agree with predict_proba" in done.output
+    done = run("export", saved, "--to", "python", "-o", path, "--check")
+    assert done.returncode == 0 and "200 random rows agree with predict_proba" in done.stdout
     found = runpy.run_path(str(path))["calibrate"](0.4, {"age": 33.0})
     wanted = vc.load(saved).predict_proba([0.4], {"age": [33.0]})[0, 1]
     assert found == pytest.approx(wanted, abs=1e-12)
     pytest.importorskip("duckdb", reason="duckdb is not installed")
     options = ["--table", "predictions", "--prob", "score", "--keep", "id,day", "--column", "q"]
-    done = run(saved, "--to", "sql", *options, "-o", tmp_path / "cal.sql", "--check")
-    assert done.exit_code == 0 and "200 random rows agree" in done.output
+    done = run("export", saved, "--to", "sql", *options, "-o", tmp_path / "cal.sql", "--check")
+    assert done.returncode == 0 and "200 random rows agree" in done.stdout
     text = (tmp_path / "cal.sql").read_text()
     for part in ('"predictions"', '"score"', '"id"', '"day"', '"q"'):
         assert part in text
@@ -41,11 +36,11 @@ def test_python_and_sql_are_checked_by_running_them(saved, tmp_path):
 
 def test_onnx_is_run(saved, tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
-    done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.onnx", "--check")
-    assert done.exit_code == 0 and "200 random rows agree" in done.output
+    done = run("export", saved, "--to", "onnx", "-o", tmp_path / "cal.onnx", "--check")
+    assert done.returncode == 0 and "200 random rows agree" in done.stdout
     assert (tmp_path / "cal.onnx").stat().st_size > 1_000
 
 
 def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
-    done = run(saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
-    assert done.exit_code != 0 and not (tmp_path / "cal.sql").exists()
+    done = run("export", saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
+    assert done.returncode != 0 and not (tmp_path / "cal.sql").exists()

@@ -3,24 +3,17 @@
 import json
 
 import pyarrow as pa
-import pytest
 from pyarrow import parquet
 
 import varcal as vc
 from cases.command_line import COLUMNS, run
 
 
-@pytest.fixture(scope="module")
-def file(tmp_path_factory):
+def test_all_rows_and_groups(tmp_path):
     income = vc.datasets.load_income().part("test")
-    path = tmp_path_factory.mktemp("measures") / "rows.parquet"
     table = {"y": income.y[:900], "p": income.p[:900], "sex": income["sex"][:900]}
+    path = tmp_path / "rows.parquet"
     parquet.write_table(pa.table(table), path)
-    return path, table
-
-
-def test_all_rows_and_groups(file):
-    path, table = file
     wanted = vc.measures(table["y"], table["p"], {"sex": table["sex"]})
     done = run("measures", path, *COLUMNS, "--variables", "sex")
     assert done.returncode == 0 and done.stdout == f"{wanted}\n"

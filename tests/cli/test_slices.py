@@ -1,10 +1,11 @@
 """`varcal slices`, `varcal audit --slices` and the gate on slices."""
 
-import numpy as np
+import pandas as pd
 import pytest
 
 import varcal as vc
 from cases.command_line import run
+from cases.slices import planted
 
 COLUMNS = ["--label", "y", "--prob", "p", "--draws", "19", "--level", "0.9"]
 
@@ -12,14 +13,9 @@ COLUMNS = ["--label", "y", "--prob", "p", "--draws", "19", "--level", "0.9"]
 @pytest.fixture(scope="module")
 def files(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slices")
-    rng = np.random.default_rng(0)
-    n = 2000
-    age, sex = rng.integers(20, 80, n), rng.choice(["f", "m"], n)
-    p = rng.uniform(0.3, 0.7, n)
-    for name, size in (("off", 0.3), ("fine", 0.0)):
-        y = (rng.random(n) < p - size * ((age > 50) & (sex == "f"))).astype(int)
-        lines = [f"{a},{b},{c:.6f},{d}" for a, b, c, d in zip(age, sex, p, y, strict=True)]
-        (folder / f"{name}.csv").write_text("\n".join(["age,sex,p,y", *lines]) + "\n")
+    for name, gap in (("off", 0.3), ("fine", 0.0)):
+        y, p, X, _ = planted(2000, gap=gap)
+        pd.DataFrame(X | {"p": p, "y": y}).to_csv(folder / f"{name}.csv", index=False)
     return folder
 
 
@@ -51,3 +47,5 @@ def test_outputs(files, tmp_path):
         assert done.returncode == 0
     assert len(vc.load(tmp_path / "found.json"))
     assert "| Slice |" in (tmp_path / "found.md").read_text(encoding="utf-8")
+    run("slices", str(files / "fine.csv"), *COLUMNS, "-o", str(tmp_path / "none.md"))
+    assert (tmp_path / "none.md").read_text(encoding="utf-8").startswith("# No slice clearly off")

@@ -67,11 +67,7 @@ class TestGap:
 
     @pytest.mark.parametrize(
         ("shape", "scores", "largest"),
-        [
-            ("tilt", "rare", "0.01"),
-            ("tail", "beta", "0.042857"),
-            ("step", "confident", "0.081818"),
-        ],
+        [("tilt", "rare", "0.01"), ("tail", "beta", "0.042857"), ("step", "confident", "0.081818")],
     )
     def test_no_room(self, shape, scores, largest):
         with pytest.raises(InputError, match=f"at most {largest}"):

@@ -55,11 +55,11 @@ def test_a_vector_of_the_first_class_is_one_minus_that_of_the_second():
     assert_same(bad, figures(["p", "other"], ROWS, pos_label="bad"), 0)
 
 
-def test_batches_mean_the_same(tmp_path, monkeypatch):
+def test_batches_mean_the_same(tmp_path, request):
     parquet.write_table(ROWS, tmp_path / "rows.parquet", row_group_size=200)
     expected = figures("p", ROWS, pos_label="bad")
     del expected["curve"]
-    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
+    request.getfixturevalue("in_batches")
     lazy = pl.scan_parquet(tmp_path / "rows.parquet")
     assert_same(figures("p", lazy, pos_label="bad", edges="exact"), expected, 1e-7)
 

@@ -1,4 +1,4 @@
-"""Scores of boosters: raw margins, weighted classes, objectives of one's own."""
+"""Scores of boosters: raw margins and weighted classes."""
 
 import numpy as np
 import pytest
@@ -37,18 +37,3 @@ def test_raw_margins_are_logits(rows, name):
     assert vc.ece(held, raw, from_logits=True) == pytest.approx(vc.ece(held, p), abs=1e-5)
     audit = vc.audit(held, raw, {"x": X[3000:, 0]}, from_logits=True, ladder="none")
     assert audit.verdict == "repair" and audit.gap > 0.05  # weighted classes: far too high
-
-
-def test_an_objective_of_ones_own_gives_margins(rows):
-    X, y = rows
-
-    def logistic(margin, data):
-        p = 1 / (1 + np.exp(-margin))
-        return p - data.get_label(), p * (1 - p)
-
-    data = lightgbm.Dataset(X[:3000], y[:3000])
-    settings = {"objective": logistic, "verbose": -1, "num_threads": 1}
-    raw = lightgbm.train(settings, data, 30).predict(X[3000:])
-    with pytest.raises(vc.exceptions.InputError, match="from_logits"):
-        vc.ece(y[3000:], raw)
-    assert vc.ece(y[3000:], raw, from_logits=True) < 0.1

@@ -61,13 +61,6 @@ def test_intervals_hold_the_truth(rule):
     assert abs(off["miscalibration"]) < (plain - truth["miscalibration"]) / 2
 
 
-def test_order_of_rows_does_not_matter():
-    y, p, _ = rows(500, 3)
-    order = np.random.default_rng(0).permutation(500)
-    one, other = vc.decompose(y, p).to_frame(), vc.decompose(y[order], p[order]).to_frame()
-    np.testing.assert_allclose(one.iloc[:, 1:], other.iloc[:, 1:], rtol=1e-12)
-
-
 def test_a_certain_score_that_was_wrong_is_infinitely_bad():
     found = vc.decompose([0, 1, 0, 1], [0.2, 0.8, 1.0, 0.6])
     assert found.score.value == np.inf and found.uncertainty.value == pytest.approx(np.log(2))

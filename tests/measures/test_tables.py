@@ -82,20 +82,8 @@ def test_estimates_of_every_event_and_names(make_frame, rng):
     v = np.arange(4000.0)
     certain = vc.estimate(np.zeros(4000, int), np.full(4000, 0.9), v, event="positive")
     assert 0 < certain.p_value < 1e-20
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"level": 0}, "level must lie between 0 and 1"),
-        ({"v": np.ones((3, 2))}, "v has 2 variables; an estimate is along one"),
-        ({"groups": ["a", "a", "a"]}, "only one group"),
-    ],
-)
-def test_wrong_options_of_an_estimate(options, message):
-    with pytest.raises(InputError) as caught:
-        vc.estimate([0, 1, 1], [0.2, 0.6, 0.7], **{"v": [1.0, 2.0, 3.0]} | options)
-    assert message in str(caught.value)
+    with pytest.raises(InputError, match="v has 2 variables; an estimate is along one"):
+        vc.estimate([0, 1, 1], [0.2, 0.6, 0.7], np.ones((3, 2)))
 
 
 def test_the_bins_of_a_diagram_are_those_of_the_table_and_of_ece(rng):

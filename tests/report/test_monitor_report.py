@@ -1,5 +1,6 @@
 """The report and the pictures of a monitor."""
 
+import itertools
 import json
 import re
 
@@ -9,7 +10,6 @@ import pytest
 
 import varcal as vc
 from cases.monitors import make_bins, make_rows
-from varcal._report.monitor import summarise_monitor
 from varcal.exceptions import InputError
 
 mpl.use("Agg")
@@ -24,56 +24,44 @@ def watched(days, change, shift=0.2):
 
 
 @pytest.fixture(scope="module")
-def alarmed():
-    return watched(40, 20)
+def written(tmp_path_factory):
+    """The reports of three monitors, by the name of their files."""
+    folder = tmp_path_factory.mktemp("pages")
+    monitors = {"alarm": watched(40, 20), "calm": watched(15, 99), "new": vc.Monitor(make_bins())}
+    for name, ending in itertools.product(monitors, ("html", "md", "json")):
+        monitors[name].report(folder / f"{name}.{ending}", title="A <title>")
+    texts = {path.name: path.read_text(encoding="utf-8") for path in folder.iterdir()}
+    return texts, monitors["alarm"]
 
 
-@pytest.fixture(scope="module")
-def calm():
-    return watched(15, 99)
-
-
-def test_the_summary_says_alarm_where_since_when_and_how_bad(alarmed):
-    summary = summarise_monitor(alarmed)
-    where = alarmed.status.where
-    assert (summary["badge"], summary["look"]) == ("Alarm", "bad")
-    assert str(summary["headline"]) == f"Too low where age above 40 to 50, since {where.since}"
+def test_an_alarm_is_said_with_place_since_when_and_how_bad(written):
+    texts, monitor = written
+    said, where = json.loads(texts["alarm.json"]), monitor.status.where
+    assert (said["badge"], said["look"]) == ("Alarm", "bad") and said["view"]["status"]["alarm"]
+    assert said["headline"] == f"Too low where age above 40 to 50, since {where.since}"
     predicted, observed = f"{100 * where.predicted:.1f}%", f"{100 * where.observed:.1f}%"
-    assert f"the model says {predicted} and {observed} happens: off by " in str(summary["lede"])
-    assert f"raised at {alarmed.status.raised}." in str(summary["lede"])
-    for commands, word in ((False, "vc.audit("), (True, "varcal audit")):
-        steps = summarise_monitor(alarmed, commands=commands)["steps"]
-        assert len(steps) == 3 and word in str(steps[0][1])
-        assert all(("vc." in str(text)) <= (not commands) for _, text in steps)
-    known = vc.Monitor(alarmed.bins)
-    assert summarise_monitor(known)["look"] == "watch"
-
-
-def test_calm_is_said_without_claiming_perfection(calm):
-    summary = summarise_monitor(calm)
-    assert (summary["badge"], summary["look"]) == ("No alarm", "ok")
-    assert str(summary["headline"]) == "No sign of a gap beyond the limit"
-    assert "the evidence that a gap exceeds 2 points anywhere is 0." in str(summary["lede"])
-    assert not summary["steps"]
-
-
-def test_all_formats(alarmed, calm, tmp_path):
-    for monitor, name in ((alarmed, "alarm"), (calm, "calm"), (vc.Monitor(calm.bins), "new")):
-        for ending in ("html", "md", "json"):
-            monitor.report(tmp_path / f"{name}.{ending}", title="A <title>")
-    page = (tmp_path / "alarm.html").read_text()
+    assert f"the model says {predicted} and {observed} happens: off by " in said["lede"]
+    assert f"raised at {monitor.status.raised}." in said["lede"] and len(said["steps"]) == 3
+    page = texts["alarm.html"]
     assert "A &lt;title&gt;" in page and "<title>A <" not in page
     assert page.count('class="chart time"') == 2 and 'class="since"' in page
     assert 'style="' not in page  # the policy of the page allows no inline style
-    assert 'class="since"' not in (tmp_path / "calm.html").read_text()
     assert "<title>day 3: evidence " in page and "<title>day 39: says " in page
     assert re.search(r"<title>day 39: [\d.]+ points too low</title><rect [^>]*height=\"18\"", page)
-    assert "**Alarm: Too low where age above 40 to 50" in (tmp_path / "alarm.md").read_text()
-    data = json.loads((tmp_path / "alarm.json").read_text())
-    assert data["view"]["status"]["alarm"] is True and data["badge"] == "Alarm"
+    assert "**Alarm: Too low where age above 40 to 50" in texts["alarm.md"]
+    assert "Alarm: " in monitor._repr_html_()
     with pytest.raises(InputError, match="unknown extension for a report"):
-        alarmed.report(tmp_path / "page.pdf")
-    assert "Alarm: " in alarmed._repr_html_()
+        monitor.report("page.pdf")
+
+
+def test_calm_is_said_without_claiming_perfection(written):
+    texts, _ = written
+    said = json.loads(texts["calm.json"])
+    assert (said["badge"], said["look"]) == ("No alarm", "ok") and not said["steps"]
+    assert said["headline"] == "No sign of a gap beyond the limit"
+    assert "the evidence that a gap exceeds 2 points anywhere is 0." in said["lede"]
+    assert 'class="since"' not in texts["calm.html"]
+    assert json.loads(texts["new.json"])["look"] == "watch"
 
 
 def test_names_from_the_data_are_escaped(tmp_path):

@@ -1,11 +1,9 @@
 """The paper's experiments: every published figure to the last digit."""
 
-import numpy as np
 import pytest
 
 pytest.importorskip("skmisc")
 
-from reproduction.loess import loess_line
 from reproduction.paper_protocol import run_paper
 from reproduction.published import PUBLISHED
 from reproduction.rows import paper_rows
@@ -36,35 +34,6 @@ def test_every_published_figure_is_reproduced(paper_runs):
         assert not figure.failed, str(figure)
     assert sum(figure.target[1] == "accuracy" for figure in published) == 9
     assert sum(figure.target[1] == "VCE(v*)" for figure in published) == 4
-
-
-def test_only_two_figures_are_printed_otherwise_than_recorded(paper_runs):
-    odd = {
-        (name, *figure.target[:2])
-        for name, run in paper_runs.items()
-        for figure in run.figures.values()
-        if figure.published and figure.published.printed and not figure.prints_equal
-    }
-    assert odd == {
-        ("cifar", "Dirichlet calibration", "ECE"),
-        ("cifar", "Variable-based calibration", "accuracy"),
-    }
-
-
-def test_loess_line_equals_scikit_misc():
-    from skmisc.loess import loess
-
-    rng = np.random.default_rng(3)
-    x = np.sort(rng.integers(18, 70, 900).astype(float))
-    y = np.sin(x / 9) + rng.normal(size=900)
-    at = np.linspace(18, 69, 60)
-    peer = loess(x, y, span=0.9, degree=2, surface="direct", statistics="exact")
-    peer.fit()
-    found = peer.predict(at, stderror=True)
-    ours = loess_line(x, y, at, span=0.9)
-    np.testing.assert_allclose(ours.fit, found.values, atol=1e-9)
-    # Ours does not count the parameters of the fit.
-    np.testing.assert_allclose(ours.high - ours.fit, 1.96 * found.stderr, rtol=0.01)
 
 
 def test_theorems_are_simulated_across_classes_and_alpha():

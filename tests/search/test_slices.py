@@ -2,7 +2,6 @@
 
 import datetime as dt
 import importlib
-import json
 import sys
 from itertools import combinations
 from pathlib import Path
@@ -11,24 +10,10 @@ import numpy as np
 import pytest
 
 import varcal as vc
+from cases.slices import planted
 from varcal.exceptions import InputError
 
 DRAWS = 39
-
-
-def planted(n=3000, seed=0, gap=0.25):
-    """Rows whose risk is too high for women above 60."""
-    rng = np.random.default_rng(seed)
-    X = {
-        "age": rng.integers(20, 90, n).astype(float),
-        "sex": rng.choice(["f", "m"], n),
-        "x": rng.normal(size=n),
-        "kind": rng.choice(["a", "b", "c", "d"], n),
-    }
-    p = rng.uniform(0.3, 0.9, n)
-    wrong = (X["age"] > 60) & (X["sex"] == "f")
-    y = (rng.random(n) < p - gap * wrong).astype(int)
-    return y, p, X, wrong
 
 
 def jaccard(a, b):
@@ -67,14 +52,10 @@ def test_a_planted_slice_is_found(found):
     assert {one.depth for one in shallow} == {1}
 
 
-def test_table_file_and_settings(found, tmp_path):
-    frame = found.to_frame()
-    assert list(frame["rule"]) == [found[0].rule]
-    assert {"rows", "share", "gap", "low", "high", "p_adjusted", "over_parents"} <= set(frame)
+def test_table_and_file(found, tmp_path):
+    assert list(found.to_frame()["rule"]) == [found[0].rule]
     found.save(tmp_path / "slices.json")
-    assert vc.load(tmp_path / "slices.json") == found
-    assert found.settings["draws"] == DRAWS
-    assert json.loads(json.dumps(found.to_dict(), allow_nan=False)) == found.to_dict()
+    assert vc.load(tmp_path / "slices.json") == found and found.settings["draws"] == DRAWS
 
 
 def test_more_classes():

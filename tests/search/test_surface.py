@@ -57,17 +57,10 @@ def test_the_whole_surface_is_covered(gap):
     assert covered >= 10  # of 12 at 95 %: fewer in 1 of 50
 
 
-def test_neither_the_order_of_rows_nor_of_variables_has_an_influence():
+def test_the_order_of_variables_has_no_influence():
     given = world()
-    order = np.random.default_rng(1).permutation(len(given["y"]))
-    found, again = (
-        vc.surface(**{name: one[rows] for name, one in given.items()})
-        for rows in (slice(None), order)
-    )
-    np.testing.assert_allclose(found.gap, again.gap, atol=1e-12)
-    np.testing.assert_array_equal(found.sure, again.sure)
     turned = vc.surface(**given | {"v1": given["v2"], "v2": given["v1"]})
-    np.testing.assert_allclose(found.gap, turned.gap.T, atol=1e-9)
+    np.testing.assert_allclose(vc.surface(**given).gap, turned.gap.T, atol=1e-9)
 
 
 def test_integer_weights_of_levels_equal_repetition():

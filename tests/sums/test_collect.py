@@ -1,6 +1,5 @@
 """Collected batches add up to the statistics of all rows."""
 
-import datetime as dt
 from itertools import pairwise
 
 import numpy as np
@@ -10,7 +9,6 @@ import pyarrow.dataset as ds
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import same_audits
@@ -108,57 +106,6 @@ def test_values_that_the_first_day_did_not_have(rows):
     assert "missing" not in vc.bin_table(vc.collect(first, bins), v="v").columns["bin"]
 
 
-def test_saved_and_loaded_statistics_are_the_same(rows, tmp_path):
-    dates = pa.array([dt.date(2024, 1, 1 + k % 28) for k in range(len(rows))])
-    rows = rows.append_column("date", dates).append_column(
-        "far", pa.array(np.where(np.arange(len(rows)) % 2, np.inf, -np.inf))
-    )
-    bins = vc.make_bins("y", "p", data=rows, groups="unit", sample_weight="w")
-    day = vc.collect(rows, bins)
-    path = tmp_path / "day.json"
-    day.save(path)
-    again = vc.load(path)
-    assert again.plan == bins and again.n_rows == len(rows)
-    for a, b in zip(day.tables, again.tables, strict=True):
-        np.testing.assert_array_equal(a, b)
-    assert vc.audit(again + day).n_rows == 2 * len(rows)
-    assert [one.name for one in tmp_path.iterdir()] == [path.name]
-
-
-def test_files_that_are_not_statistics(rows, tmp_path):
-    day = vc.collect(rows, vc.make_bins("y", "p", ["v"], data=rows))
-    with pytest.raises(InputError, match="unknown extension"):
-        day.save(tmp_path / "day.csv")
-    for name in ("none.json", "none.parquet"):
-        with pytest.raises(InputError, match="cannot read"):
-            vc.load(tmp_path / name)
-    parquet.write_table(rows, tmp_path / "rows.parquet")
-    (tmp_path / "cut.parquet").write_bytes(b"PAR1")
-    for name in ("rows.parquet", "cut.parquet"):
-        with pytest.raises(InputError, match="is not a saved varcal result"):
-            vc.load(tmp_path / name)
-
-
-def test_batches_of_any_library_and_engine(rows, tmp_path):
-    bins = vc.make_bins("y", "p", ["v", "kind"], data=rows.to_pandas())
-    parquet.write_table(rows, tmp_path / "rows.parquet")
-    whole = vc.collect(rows, bins)
-    for batch in (
-        rows.to_pandas(),
-        pl.from_arrow(rows),
-        rows.to_pydict(),
-        pl.from_arrow(rows).lazy(),
-        ds.dataset(rows),
-        tmp_path / "rows.parquet",
-    ):
-        found = vc.collect(batch, bins)
-        for a, b in zip(found.tables, whole.tables, strict=True):
-            np.testing.assert_allclose(a, b, atol=1e-10)
-    lazy = vc.make_bins("y", "p", ["v", "kind"], data=tmp_path / "rows.parquet")
-    assert lazy == bins
-    assert (whole + vc.collect(tmp_path / "rows.parquet", bins)).engine == "several"
-
-
 def test_events_that_are_collected(rows):
     bins = vc.make_bins("y", "p", ["v"], data=rows, events=["classwise"], binning="quantile")
     total = vc.collect(rows, bins)
@@ -230,9 +177,6 @@ def test_options_that_are_fixed_when_rows_are_collected(rows):
     # Equal values and defaults are accepted.
     assert vc.vece(total, v="v", n_bins=20, binning="atoms") == vc.vece(total, v="v")
     assert vc.ece(total, n_bins=20, binning="quantile") == vc.ece(total)
-    assert len(vc.audit(total, n_bins=20).row("v").table) > 10
-    assert vc.curve(total, v="v").n_missing > 0
-    assert vc.reliability(total).n_rows == vc.estimate(total, v="v").n_rows == len(rows)
 
 
 def test_incompatible_batches_and_options(rows):

@@ -19,7 +19,8 @@ def table():
     rng = np.random.default_rng(3)
     normal = rng.normal(size=N)
     p = rng.beta(2, 3, N)
-    odd = rng.random(N)
+    odd, few = rng.random(N), np.full(N, np.nan)
+    few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf  # no value is in the sample
     return pa.table(
         {
             "y": (rng.random(N) < np.clip(p + 0.1 * np.tanh(normal), 0, 1)).astype(np.int8),
@@ -28,22 +29,20 @@ def table():
             "ties": rng.integers(0, 30, N),
             "atom": np.where(rng.random(N) < 0.6, 0.0, rng.exponential(100, N)),
             "holes": np.where(odd < 0.2, np.nan, np.where(odd < 0.25, np.inf, normal)),
+            "few": pa.array(few, from_pandas=False),
             "kind": pa.array(rng.choice(["a", "b"], N)),
         }
     )
 
 
 @pytest.fixture
-def in_batches(monkeypatch):
-    """Few rows are sampled, and they come in small batches."""
-    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
-    monkeypatch.setattr("varcal._sums.sources.BATCH_ROWS", 777)
+def small_samples(in_batches, monkeypatch):
     monkeypatch.setattr(survey, "SAMPLE", 900)
 
 
 @pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
-@pytest.mark.parametrize("name", ["normal", "ties", "atom", "holes", "kind"])
-def test_bins_are_those_of_memory(table, in_batches, name, binning):
+@pytest.mark.parametrize("name", ["normal", "ties", "atom", "holes", "few", "kind"])
+def test_bins_are_those_of_memory(table, small_samples, name, binning):
     wanted = vc.bin_table("y", "p", name, data=table, binning=binning)
     found = vc.bin_table("y", "p", name, data=ds.dataset(table), binning=binning, edges="exact")
     assert found.edges == "exact"
@@ -51,7 +50,7 @@ def test_bins_are_those_of_memory(table, in_batches, name, binning):
         assert list(found.columns[column]) == list(wanted.columns[column]), column
 
 
-def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
+def test_a_missed_quantile_costs_another_pass(table, small_samples, monkeypatch):
     monkeypatch.setattr(survey, "REACH", 0.01)
     made = []
     made_of = survey.RankedSummary
@@ -62,17 +61,7 @@ def test_a_missed_quantile_costs_another_pass(table, in_batches, monkeypatch):
     assert len(made) > 1
 
 
-@pytest.mark.parametrize("binning", ["quantile", "atoms", "uniform"])
-def test_a_column_without_any_value_in_the_sample(table, in_batches, binning):
-    few = np.full(N, np.nan)
-    few[[5, 4_000, 7_000]] = 1.0, 2.0, np.inf
-    rows = table.append_column("few", pa.array(few, from_pandas=False))
-    wanted = vc.bin_table("y", "p", "few", data=rows, binning=binning)
-    found = vc.bin_table("y", "p", "few", data=ds.dataset(rows), binning=binning, edges="exact")
-    assert list(found.columns["n"]) == list(wanted.columns["n"])
-
-
-def test_rows_that_change_between_passes_are_refused(table, in_batches, monkeypatch):
+def test_rows_that_change_between_passes_are_refused(table, small_samples, monkeypatch):
     whole, passes = ArrowRows.map, []
 
     def shrinking(self, columns, work):

@@ -10,8 +10,7 @@ from pyarrow import parquet
 
 import varcal as vc
 from cases.lazy_tables import audits_in_memory, make_table, same_audits
-from varcal._sums import spark as _spark
-from varcal.exceptions import InputError, MissingDependencyError
+from varcal.exceptions import InputError
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed")
 # One worker of pytest-xdist runs them all: there is one Spark session.
@@ -62,18 +61,12 @@ def classic_frame(classic, table):
     return classic.createDataFrame(table)
 
 
-@pytest.fixture
-def in_parts(monkeypatch):
-    """No rows are few."""
-    monkeypatch.setattr("varcal._sums.sources.FEW_ROWS", 0)
-
-
 @pytest.fixture(scope="session")
 def whole_of(table):
     return audits_in_memory(table)
 
 
-@pytest.mark.usefixtures("in_parts")
+@pytest.mark.usefixtures("in_batches")
 def test_parts_equal_memory(frame, table, whole_of):
     roles = ("y", "p", "w", "unit")
     names = [name for name in table.column_names if name not in roles]
@@ -87,26 +80,7 @@ def test_parts_equal_memory(frame, table, whole_of):
         np.testing.assert_allclose(b[name].gap, a[name].gap, atol=1e-9)
 
 
-@pytest.mark.usefixtures("in_parts")
-def test_labels_that_parts_do_not_share(classic):
-    rng = np.random.default_rng(2)
-    n = 3_000
-    p = rng.dirichlet([1, 2, 3], n)
-    y = np.array(["cat", "dog", "owl", None])[rng.integers(0, 4, n)]
-    y[: n // 2] = "dog"
-    y[-n // 4 :] = None
-    names = [f"u{k}" for k in rng.integers(0, 700, n)]
-    rows = {f"p{k}": p[:, k] for k in range(3)} | {"y": y, "v": rng.normal(size=n), "unit": names}
-    table = pa.table(rows)
-    given = dict(groups="unit", unlabelled="drop", event="classwise", n_bins=5)
-    a, b = (
-        vc.estimate("y", ["p0", "p1", "p2"], "v", data=data, **given)
-        for data in (table, classic.createDataFrame(table).repartition(4))
-    )
-    assert (a.low, a.high, a.p_value) == pytest.approx((b.low, b.high, b.p_value))
-
-
-@pytest.mark.usefixtures("in_parts")
+@pytest.mark.usefixtures("in_batches")
 def test_faults_are_named_without_a_trace(frame):
     with pytest.raises(InputError, match=r"p is outside \[0, 1\]: -?\d+\.\d+\n"):
         vc.vece("y", "x", "p", data=frame.where("x between 1.1 and 3"))
@@ -175,23 +149,3 @@ def test_the_guide(classic, tmp_path):
     assert scope["audit"].n_rows == 900 and scope["today"].n_rows == 300
     written = parquet.read_table(tmp_path / "calibrated")
     assert len(written) == 900 and written.column_names[-1] == "p_calibrated"
-
-
-def test_workers_without_varcal():
-    class Frame:
-        columns = ("y", "p", "v")
-
-        def __getattr__(self, name):
-            return lambda *_: self
-
-        def toArrow(self):  # noqa: N802
-            raise RuntimeError("ModuleNotFoundError: No module named 'varcal'")
-
-    with pytest.raises(
-        MissingDependencyError, match="varcal is not installed in the Python of Spark's workers"
-    ):
-        list(_spark.SparkRows.of(Frame()).map(["y"], count_rows))
-
-
-def count_rows(frame, start):
-    return [(start, frame.column_names, len(frame))]

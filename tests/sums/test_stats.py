@@ -10,7 +10,6 @@ from varcal._input.variables import Variable
 from varcal._sums import stats as _stats
 from varcal._sums.choose_bins import choose_bins
 from varcal._sums.stats import FIELDS, bin_rows
-from varcal.exceptions import InputError
 
 
 @st.composite
@@ -73,18 +72,3 @@ def test_standard_error_of_the_gap_matches_simulations(rng):
         stats = table(rng.normal(size=300), s, rng.random(300) < s)
         z.extend(stats.gap / stats.gap_se)
     assert 0.94 < np.mean(np.abs(z) < 1.96) < 0.97
-
-
-def test_rows_without_a_bin_are_refused():
-    numbers, letters, pooled = (
-        choose_bins([Variable.of(values, "v")])
-        for values in ([1.0, 2.0], ["a", "b"], ["a"] * 998 + ["x", "y"])
-    )
-    for bins, values, said in (
-        (numbers, [1.0, np.nan], "missing values, but its bins have none for them"),
-        (letters, ["a", "c"], "level without a bin: 'c'"),
-        (letters, ["a", None], "missing values"),
-    ):
-        with pytest.raises(InputError, match=said):
-            bins.index(Variable.of(values, "v"))
-    assert pooled.index(Variable.of(["c"], "v"))[0] == 1

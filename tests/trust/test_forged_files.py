@@ -142,22 +142,6 @@ def test_sums_whose_rows_moved_to_the_other_side_are_refused(saved, tmp_path):
         vc.load(tmp_path / "moved.json")
 
 
-def test_an_error_in_a_loaded_calibrator_names_the_file(saved, monkeypatch):
-    one = saved["VariableCalibrator 2"]
-    one.path.write_text(one.text)
-    again, (p, y, v) = one.load(one.path), rows()
-    fitted = vc.VariableCalibrator().fit(p, y, v)
-
-    def broken(*_, **__):
-        raise IndexError(7)
-
-    monkeypatch.setattr(type(again.model_), "interval", broken)
-    with pytest.raises(InputError, match=r"loaded from is inconsistent \(IndexError\)"):
-        again.predict_interval(p, v)
-    with pytest.raises(IndexError):
-        fitted.predict_interval(p, v)
-
-
 @pytest.mark.parametrize(
     ("name", "place", "value", "said"),
     [
