@@ -22,6 +22,8 @@ BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
 BY_POSITION = "rows are paired by position"
 _NUMBERS_HINT = {
     "p": "give real numbers; labels go in {y}",
+    "y": "amounts and counts are real numbers",
+    "exposure": "exposures are positive numbers, such as years or shares of them",
     "sample_weight": "weights are real numbers, finite and not negative",
 }
 

@@ -39,6 +39,8 @@ MOST_EXPONENT = 200
 #: Smaller weights in relation to the largest one are refused: their fourth powers, which variances
 #: of variances need, would vanish. Doubles have 16 digits, so that such rows count for nothing.
 LEAST_RATIO = 1e-60
+#: Amounts beyond this are refused: sums of their fourth powers, which the tests need, overflow.
+MOST_AMOUNT = 1e60
 
 
 @dataclass(frozen=True, eq=False)
@@ -231,6 +233,78 @@ class Predictions:
         )
 
     @classmethod
+    def of_means(
+        cls,
+        y: object,
+        mu: object,
+        v: object = None,
+        *,
+        data: object = None,
+        exposure: object = None,
+        sample_weight: object = None,
+        groups: object = None,
+        unlabelled: str = "raise",
+        must_read: Collection[str] | None = None,
+    ) -> tuple[Predictions, Floats | None]:
+        """Check amounts and their predicted means; also return the exposure of each row.
+
+        Parameters
+        ----------
+        y, mu : array-like or column names
+            Outcomes and predicted means, per unit of exposure if there is one.
+        v, data, sample_weight, groups, unlabelled, must_read
+            As in `of`.
+        exposure : array-like or column name, optional
+            Positive numbers.
+
+        Returns
+        -------
+        rows : Predictions
+            With `y` and `p` as they are, and without classes.
+        exposure : ndarray or None
+
+        Examples
+        --------
+        >>> rows, _ = Predictions.of_means([0, 2.5], [0.5, 1.5])
+        >>> rows.y, rows.p
+        (array([0. , 2.5]), array([0.5, 1.5]))
+        """
+        table = None if data is None else Table.of(data, "data")
+        given = {"y": y, "p": mu, "sample_weight": sample_weight, "exposure": exposure}
+        numbers = {
+            name: numbers_of(column_of(value, table, name), name).astype(np.float64, copy=False)
+            for name, value in given.items()
+            if value is not None
+        }
+        if v is ALL:
+            v = other_columns(table, *given.values(), groups)
+        variables, library, odd = _variables(v, table, must_read)
+        variables = tuple(with_dates(variable) for variable in variables)
+        unit = None
+        if groups is not None:
+            unit = check_units(Variable.of(column_of(groups, table, "groups"), "groups", "groups"))
+        for name, values in numbers.items():
+            if values.ndim != 1:
+                problem = f"{name} has shape {values.shape}"
+                raise InputError(problem, "give one number per row", name)
+        lengths = {name: len(values) for name, values in numbers.items()}
+        lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
+        lengths |= {} if unit is None else {"groups": len(unit)}
+        check_lengths(lengths, by_name=table is not None)
+        backend = (table.backend if table is not None else None) or library or library_of(mu)
+        weight, share = numbers.get("sample_weight"), numbers.get("exposure")
+        rows = cls(numbers["y"], numbers["p"], (), variables, weight, unit, 0, backend, odd)
+        unknown = np.isnan(rows.y)
+        if unknown.any():
+            Labels("y", "numeric", rows.y).check_missing(unlabelled, None)
+            rows = rows.take(~unknown, n_dropped=int(unknown.sum()))
+            share = None if share is None else share[~unknown]
+        _check_amounts(rows.y, rows.p, share)
+        if rows.weight is not None:
+            rows = replace(rows, weight=_checked_weights(rows.weight, None))
+        return rows, share
+
+    @classmethod
     def empty(cls, part: Part, n_dropped: int) -> Predictions:
         """Return a batch without rows."""
         return cls(np.zeros(0, np.intp), np.zeros(0), part.classes, n_dropped=n_dropped)
@@ -367,6 +441,20 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
         problem = f"must sum to 1 in each row (within {tolerance:.3g}), but sums to"
         hint = "give one column for every class, or divide each row by its sum"
         refuse_rows(np.abs(sums - 1.0) > tolerance, sums, "p", problem, hint)
+
+
+def _check_amounts(y: Floats, mu: Floats, exposure: Floats | None) -> None:
+    """Refuse amounts that are missing, infinite or far too large, and rows without exposure."""
+    hint = "drop such rows or fill them in first"
+    refuse_rows(np.isnan(mu), None, "p", "is missing", hint)
+    for name, values in (("y", y), ("p", mu)):
+        far = ~(np.abs(values) <= MOST_AMOUNT)
+        hint = f"amounts are finite numbers of at most {MOST_AMOUNT:g}; use a larger unit"
+        refuse_rows(far, values, name, "is too large", hint)
+    if exposure is not None:
+        bad = ~((exposure > 0) & (exposure <= MOST_AMOUNT))
+        hint = "exposures are positive: drop the row, or correct its exposure"
+        refuse_rows(bad, exposure, "exposure", "is not an exposure", hint)
 
 
 def in_class_order(p: Floats, classes: Sequence[Hashable], pos_label: Hashable) -> Floats:
