@@ -417,17 +417,22 @@ def gap_limits(bins: MeanSums, *, level: float = 0.95) -> tuple[Floats, Floats]:
     """Return limits of −gap of each bin: of A/E − 1, or of the mean of y − μ.
 
     Standard errors are those of the observed mean, at least half of those of the predicted one: a
-    bin without an event is not certain. Limits are those of Student's t, moved by skewness.
+    bin without an event is not certain. Limits are those of Student's t, moved by skewness. With
+    groups, standard errors are at least those of the groups' sums.
     """
     cells, gap = bins.cells, -bins.cells.gap
     own, null = spread_of(bins, gap), spread_of(bins, bins.overall)
-    variance = np.maximum(own.variance, null.variance / 2)
+    variance, errors = np.maximum(own.variance, null.variance / 2), own.errors
     rows = float(cells.n.sum())
+    if bins.group_base is not None:
+        part = ratio_or_zero(bins.group_base, cells.weight)
+        many = ratio_or_zero(np.ones(()), (part**2).sum(0))
+        lift = ratio_or_zero(many, np.maximum(many - 1, 0.0))
+        variance = np.maximum(variance, lift * (_residuals(bins, gap) ** 2).sum(0))
+        errors = np.minimum(errors, np.maximum(many - 1, 0.0) / 2)
     limits = [
         _limits(g, sqrt(v), w, third, e, rows, level)
-        for g, v, w, third, e in zip(
-            gap, variance, cells.weight, null.third, own.errors, strict=True
-        )
+        for g, v, w, third, e in zip(gap, variance, cells.weight, null.third, errors, strict=True)
     ]
     low, high = np.array(limits).T
     return (np.maximum(low, -1.0) if bins.relative and bins.power else low), high

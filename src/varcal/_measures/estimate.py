@@ -204,7 +204,7 @@ def estimate(
     >>> v = rng.uniform(size=5000)
     >>> counts = rng.poisson(2 * (1 + 0.5 * (v > 0.7)))
     >>> vc.estimate(counts, np.full(5000, 2.0), v, outcome="mean")
-    v: predicts 2.00, observed 2.33: A/E 1.17 (1.15 to 1.19 at 95%)
+    v: predicts 2.00, observed 2.33: A/E 1.17 (1.14 to 1.19 at 95%)
       error 15.9% (14.0% to 18.6%), p<0.001
       uneven error 22.8% (20.6% to 25.0%), p<0.001
       5,000 rows, 10 bins

@@ -160,6 +160,11 @@ class MeanRows:
             power=self.power,
         )
 
+    @cached_property
+    def all_sums(self) -> MeanSums:
+        """The sums of all rows as one bin."""
+        return self.sums(np.zeros(len(self.rows), np.intp), 1)
+
     def prediction(self) -> Variable:
         """Return the predictions as a variable."""
         return Variable(PREDICTION, "numeric", self.rows.p)
@@ -441,7 +446,7 @@ def mean_estimate(
     return MeanEstimate(
         variable=along.bins.name,
         gap=rows.gap,
-        overall=overall_level(rows, along, level),
+        overall=overall_level(rows, level),
         error=along.measured(level, center=False, seed=random_state),
         uneven=along.measured(level, center=True, seed=random_state),
         level=level,
@@ -452,7 +457,7 @@ def mean_estimate(
     )
 
 
-def overall_level(rows: MeanRows, along: MeanAlong, level: float) -> MeanLevel:
+def overall_level(rows: MeanRows, level: float) -> MeanLevel:
     """Return what is predicted and observed over all rows."""
-    limits = overall_limits(along.sums, level=level)
+    limits = overall_limits(rows.all_sums, level=level)
     return mean_level(rows.weight, rows.rows.p, rows.rows.y, limits, rows.gap)
