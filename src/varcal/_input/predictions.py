@@ -52,7 +52,7 @@ class Predictions:
     Attributes
     ----------
     y : ndarray of int
-        The position in `classes` of each row's label.
+        The position in `classes` of each row's label; for soft labels the share of the second.
     p : ndarray of float
         Binary: P(y = second class), shape (n,), or both columns, shape (n, 2). More classes:
         shape (n, K).
@@ -87,6 +87,11 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def soft(self) -> bool:
+        """Whether labels are shares of the second of two classes."""
+        return self.y.dtype.kind == "f" and len(self.classes) == 2
 
     @cached_property
     def groups(self) -> Ints | None:
@@ -127,6 +132,7 @@ class Predictions:
         part: Part | None = None,
         must_read: Collection[str] | None = None,
         swapped: str = "",
+        soft: bool = False,
     ) -> Predictions:
         """Check predictions and bring them into one form.
 
@@ -159,6 +165,9 @@ class Predictions:
             Variables that have to be readable, by default all. Others that are not go to `odd`.
         swapped : str
             The hint if `y` and `p` seem to be swapped, where the caller has another order.
+        soft : bool
+            Whether `y` may hold shares between 0 and 1, of the second of two classes. They stay as
+            they are, and the classes are 0 and 1.
 
         Returns
         -------
@@ -214,10 +223,16 @@ class Predictions:
             labels, rows = labels.take(~unknown), rows.take(~unknown, n_dropped=int(unknown.sum()))
             if not len(labels) and part is not None:
                 return cls.empty(part, rows.n_dropped)
-        labels.check_numbers(rows.p, swapped)
+        shares = soft and classes is None and labels.are_shares(rows.p)
+        if not shares:
+            labels.check_numbers(rows.p, swapped)
         p = _from_logits(rows.p) if from_logits else rows.p
         _check_probabilities(p, given.dtype)
-        if part is not None and not part.classes:
+        encoded: tuple[Hashable, ...]
+        if shares:
+            codes, encoded = labels.values.astype(np.float64, copy=False), (0, 1)
+            p = in_class_order(p, encoded, pos_label)
+        elif part is not None and not part.classes:
             codes, encoded = np.zeros(len(labels), np.intp), labels.distinct()
         else:
             codes, encoded = labels.encode(2 if p.ndim == 1 else p.shape[1], classes, part)
@@ -431,9 +446,12 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
         refuse_rows(np.isnan(p), p, "p", "is missing", "drop such rows or fill them in first")
         hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
         if low < -FAR_OUTSIDE or high > 1 + FAR_OUTSIDE:
-            hint = "if these are logits, pass {from_logits}; divide percentages by 100"
-        outside = (p < 0) | (p > 1)
-        refuse_rows(outside, p, "p", "is outside [0, 1]", hint, {"from_logits": True})
+            hint = (
+                "if these are logits, pass {from_logits}; divide percentages by 100; for amounts "
+            )
+            hint += "or counts pass {outcome}"
+        outside, settings = (p < 0) | (p > 1), {"from_logits": True, "outcome": "mean"}
+        refuse_rows(outside, p, "p", "is outside [0, 1]", hint, settings)
     if p.ndim == 2:
         rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
         tolerance = SUM_TOLERANCE + p.shape[1] * rounding
