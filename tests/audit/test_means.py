@@ -155,3 +155,35 @@ def test_a_page_is_not_available_yet(found, tmp_path):
         found.report(tmp_path / "page.html")
     found.report(tmp_path / "audit.json")
     assert json.loads((tmp_path / "audit.json").read_text())["outcome"] == "mean"
+
+
+def test_models_are_classifiers():
+    from sklearn.linear_model import LinearRegression
+
+    data = visits(200)
+    model = LinearRegression().fit(data[["age"]], data["y"])
+    with pytest.raises(InputError, match="is for probabilities only"):
+        vc.audit_estimator(model, data[["age"]], data["y"], outcome="mean")
+
+
+def test_an_assertion_follows_the_verdict():
+    from varcal.testing import assert_calibrated
+
+    data = visits()
+    with pytest.raises(AssertionError, match="A/E"):
+        assert_calibrated("y", "mu", data=data, outcome="mean")
+    assert_calibrated("y", "mu", data=data, outcome="mean", limit=0.9)
+
+
+def test_types_have_names():
+    found = vc.audit("y", "mu", ["age"], data=visits(300), outcome="mean")
+    assert isinstance(found, vc.results.MeanAudit)
+    assert isinstance(found.rows[0], vc.results.MeanAuditRow)
+
+
+def test_dates_and_given_cuts():
+    data = visits(3000)
+    data["when"] = pd.date_range("2024-01-01", periods=3000, freq="6h")
+    found = vc.audit("y", "mu", data=data, outcome="mean", bins={"age": [18, 40, 61, 79]})
+    assert len(found.row("age").table) == 3
+    assert {"when", "when (weekday)"} <= {row.variable for row in found}

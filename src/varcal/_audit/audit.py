@@ -31,6 +31,7 @@ from varcal._options import (
     check_names,
     check_share,
     checked,
+    no_means,
     one_of,
     only_means,
     or_none,
@@ -486,6 +487,8 @@ def audit_estimator(
     >>> len(found), "mean area" in found
     (30, True)
     """
+    if options.get("outcome") == "mean":
+        raise no_means("audit_estimator()")
     if not hasattr(model, "classes_"):
         raise InputError(
             f"model has no classes_: {type(model).__name__}",
