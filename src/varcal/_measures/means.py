@@ -29,7 +29,7 @@ from varcal._sums.choose_bins import BinOptions, check_cut_names, fine_bins, lev
 from varcal._sums.evidence import refuse_sums
 from varcal._sums.sources import fits_in_memory, lazy_rows
 from varcal._sums.variance_model import variance_power
-from varcal._text import MINUS, Unit, decimals, html_table, level_text, p_equation, short
+from varcal._text import MINUS, Unit, decimals, level_text, p_equation, short
 from varcal.exceptions import InputError
 
 #: Levels with less than this share of the rows are pooled: with 1 %, constant gaps were rejected in
@@ -427,14 +427,6 @@ class MeanEstimate:
             f"  {self.n_rows:,} rows, {self.n_bins} bins",
         ]
         return "\n".join([*lines, *([f"  {FEW_ERRORS_NOTE}"] if self.few_errors else [])])
-
-    def _repr_html_(self) -> str:
-        kinds = {"error": self.error, "uneven error": self.uneven}
-        columns: dict[str, list[Any]] = {"": list(kinds)}
-        for name in ("debiased", "low", "high", "value"):
-            columns[name] = [error_text(getattr(one, name), self.gap) for one in kinds.values()]
-        columns["p-value"] = [p_equation(one.p_value) for one in kinds.values()]
-        return html_table(columns, repr(self).split("\n", maxsplit=1)[0])
 
 
 def mean_estimate(
