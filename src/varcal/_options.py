@@ -303,6 +303,8 @@ OPTIONS: dict[str, Check] = {
     "note": check_text,
     "path": check_path,
     "top": whole(1, MOST_POINTS),
+    "outcome": or_none(one_of("mean")),
+    "gap": or_none(one_of("relative", "difference")),
 }
 
 
@@ -345,6 +347,8 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
                     if k < len(given):
                         given[k] = table[name](name, given[k])
                 args = tuple(given)
+            if "outcome" not in names and _is_among(options.get("outcome"), ["mean"]):
+                raise no_means(f"{function.__name__}()")
             for name, value in options.items():
                 if name in table:
                     options[name] = table[name](name, value)
@@ -357,6 +361,21 @@ def checked(**own: Check) -> Callable[[Callable[P, R]], Callable[P, R]]:
         return cast(Callable[P, R], call)
 
     return decorate
+
+
+def no_means(what: str) -> InputError:
+    """Return the error that something is not available for predictions of a mean."""
+    hint = "for amounts and counts use bin_table(), estimate() or audit() on rows in memory"
+    return InputError(f'outcome is "mean": {what} is for probabilities only', hint, "outcome")
+
+
+def only_means(**given: object) -> None:
+    """Refuse options that only predictions of a mean have."""
+    for name, value in given.items():
+        if value is not None:
+            hint = "for amounts or counts pass {outcome}"
+            problem = f"{name} belongs to predictions of a mean"
+            raise InputError(problem, hint, name, {"outcome": "mean"})
 
 
 def check_arguments(table: Mapping[str, Check], given: Mapping[str, Any]) -> None:

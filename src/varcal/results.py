@@ -3,6 +3,7 @@
 from varcal._audit.changes import Changes
 from varcal._audit.compare import Comparison
 from varcal._audit.ladder import Ladder
+from varcal._audit.means import MeanAudit, MeanAuditRow, MeanPlace
 from varcal._audit.record import AuditRow, Place
 from varcal._audit.result import Audit
 from varcal._measures.bin_table import BinTable
@@ -10,6 +11,7 @@ from varcal._measures.clinical import Measures
 from varcal._measures.curve_result import Curve
 from varcal._measures.decomposition import Decomposition
 from varcal._measures.estimate import Estimate
+from varcal._measures.means import MeanEstimate, MeanLevel
 from varcal._measures.reliability import Reliability
 from varcal._monitor.monitor import Status
 from varcal._search.predictable_gap import PredictableGap
@@ -31,6 +33,11 @@ __all__ = [
     "Decomposition",
     "Estimate",
     "Ladder",
+    "MeanAudit",
+    "MeanAuditRow",
+    "MeanEstimate",
+    "MeanLevel",
+    "MeanPlace",
     "Measures",
     "Place",
     "PredictableGap",

@@ -152,7 +152,7 @@ class Stubborn:
         (([0, 1, 2], [0.1, 0.2, 0.3]), "3 distinct labels (0, 1, 2)", "classes="),
         ((["a", "a"], [0.1, 0.2]), "1 distinct labels ('a')", "classes="),
         (([0.2, 0.9], [0, 1]), "y is not a label: 0.2 at row 0", "look swapped"),
-        (([0.2, 0.9], [0.1, 0.4]), "y is not a label: 0.2 at row 0", "y and p are swapped"),
+        (([0.2, 1.9], [0.1, 0.4]), "y is not a label: 0.2 at row 0", "y and p are swapped"),
         (([0, 1], [True, False]), "p holds booleans, not numbers", "labels go in y"),
         (([], []), "y and p are empty", "at least one row"),
         (([0, 1], [object(), 0.2]), "object array that holds", "one type"),

@@ -14,9 +14,10 @@ from varcal._arrays import Floats
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
 from varcal._audit.ladder import CURVE, VARIABLES, judge_ladder
+from varcal._audit.means import MeanAudit, audit_means, mean_limit
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
-from varcal._input.dates import read_parts
+from varcal._input.dates import read_parts, with_calendar
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.frames import BY_POSITION, columns_by_name
 from varcal._input.left_out import WholeTable, all_left_out, explicit_names, must_read
@@ -24,9 +25,19 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._measures.curve import curve_of
 from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import measure_and_test
-from varcal._options import check_flag, check_names, check_share, checked, one_of, or_none
+from varcal._measures.means import MeanRows, only_probabilities
+from varcal._options import (
+    check_flag,
+    check_names,
+    check_share,
+    checked,
+    no_means,
+    one_of,
+    only_means,
+    or_none,
+)
 from varcal._search.slices import slices as search
-from varcal._sums.choose_bins import ATOMS, N_BINS, check_cut_names
+from varcal._sums.choose_bins import ATOMS, N_BINS, BinOptions, check_cut_names
 from varcal._sums.evidence import CollectedEvidence, Evidence, InMemory, gather
 from varcal._sums.plan import Collected, Question
 from varcal._sums.sources import lazy_rows
@@ -43,9 +54,15 @@ SAMPLE_ROWS = 20_000
 MOST_NAMES = 5
 
 
+def _check_limit(argument: str, value: object) -> float:
+    """Refuse what is no limit; those above 1 are for differences of means only."""
+    above = isinstance(value, int | float | np.number) and 1 < float(value) < np.inf
+    return float(value) if above else check_share(argument, value)  # type: ignore[arg-type]
+
+
 @checked(
     include=or_none(check_names),
-    limit=or_none(check_share),
+    limit=or_none(_check_limit),
     relative_limit=or_none(check_share),
     ladder=one_of(*LADDERS),
     protected=check_names,
@@ -76,7 +93,10 @@ def audit(
     ladder: str = "all",
     slices: bool = False,
     random_state: int = 0,
-) -> Audit:
+    outcome: str | None = None,
+    gap: str | None = None,
+    exposure: object = None,
+) -> Any:
     r"""Find where a model's probabilities are wrong, and how much repair it needs.
 
     With two classes everything is about one probability, P(label = class). Along each variable
@@ -142,10 +162,16 @@ def audit(
     random_state : int
         Seed of the folds of the ladder, of the search for slices, and of the random signs of
         groups.
+    outcome, gap, exposure : optional
+        As in `bin_table`. With ``outcome="mean"`` the outcome is an amount or a count, and the
+        cells are the bins. With the gap :math:`G_b` of bin b, A/E − 1 or predicted − observed,
+        :math:`\text{uneven} = \sum_b \pi_b |G_b - \bar G|`. The limit is a share of the predicted
+        mean, 0.02 by default; for a difference it must be given, in the unit of the outcome.
+        There is no ladder yet, and no search for slices.
 
     Returns
     -------
-    Audit
+    Audit, or with ``outcome="mean"`` MeanAudit
         One row per variable; ``audit["age"]`` is the curve of a variable.
 
     Examples
@@ -155,7 +181,47 @@ def audit(
     >>> found = vc.audit(adult.y, adult.p, {name: adult[name] for name in ("age", "fnlwgt")})
     >>> found.verdict, [(row.variable, row.verdict) for row in found]
     ('repair', [('age', 'above limit'), ('fnlwgt', 'may be above')])
+
+    Counts, whose A/E is 1.5 from v = 0.7 on:
+
+    >>> rng = np.random.default_rng(0)
+    >>> v = rng.uniform(size=5000).round(2)
+    >>> counts = rng.poisson(2 * (1 + 0.5 * (v >= 0.7)))
+    >>> found = vc.audit(counts, np.full(5000, 2.0), {"v": v}, outcome="mean")
+    >>> print(found.verdict, found.places[0], sep="; ")
+    repair; v 0.71 and over: predicts 2.00, observed 3.07: A/E 1.53
     """
+    if outcome == "mean":
+        only_probabilities(
+            outcome,
+            classes=classes,
+            pos_label=pos_label,
+            from_logits=from_logits,
+            relative_limit=relative_limit,
+            slices=slices,
+            protected=protected or None,
+            ladder=None if ladder in ("all", "none") else ladder,
+        )
+        read = MeanRows.of(
+            y,
+            p,
+            X,
+            data=data,
+            gap=gap,
+            exposure=exposure,
+            sample_weight=sample_weight,
+            groups=groups,
+            unlabelled=unlabelled,
+            must_read=must_read(X, include),
+        )
+        options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+        how_far = mean_limit(read, limit)
+        return _audit_means(
+            read, X, include, options, label_of(y, data), how_far, level, random_state
+        )
+    only_means(gap=gap, exposure=exposure)
+    if limit is not None:
+        limit = check_share("limit", limit)
     if limit is not None and relative_limit is not None:
         raise InputError(
             "limit and relative_limit are both given", "give one of them", argument="limit"
@@ -171,22 +237,10 @@ def audit(
         "unlabelled": unlabelled,
     }
     evidence = gather(y, p, X, question, **how, must_read=must_read(X, include))
-    if not evidence.along:
-        if evidence.odd:
-            raise all_left_out(evidence.odd, odd=True)
-        raise InputError("X is None", "give the variables to audit", argument="X")
-    check_cut_names(bins, evidence.along)
-    absent = evidence.absent()
-    known = [one.name for one in evidence.along]
-    if len(absent) == len(known):
-        raise InputError(
-            "X has no value at any row of any variable", "give a variable with values", argument="X"
-        )
     named = None if X is ALL else X
-    left_out = evidence.left_out(explicit_names(named, include, known))
-    left_out |= dict.fromkeys(sorted(absent), "every value is missing")
-    if named is None or not isinstance(y, Collected):
-        left_out |= evidence.odd
+    known, left_out = _known(evidence, bins, named, include)
+    if named is not None and isinstance(y, Collected):
+        left_out = {name: why for name, why in left_out.items() if name not in evidence.odd}
     names = [name for name in known if name not in left_out]
     if not names:
         raise all_left_out(left_out)
@@ -270,6 +324,58 @@ def audit(
     if ladder == "none" or isinstance(y, Collected):
         assert found.ladder is None  # the reason is known at once, and kept in files
     return found
+
+
+def _known(
+    evidence: Evidence, bins: object, named: object, include: str | Sequence[str] | None
+) -> tuple[list[str], dict[str, str]]:
+    """Return the names of all variables, and those that are left out with the reason."""
+    if not evidence.along:
+        if evidence.odd:
+            raise all_left_out(evidence.odd, odd=True)
+        raise InputError("X is None", "give the variables to audit", argument="X")
+    check_cut_names(bins, evidence.along)
+    absent = evidence.absent()
+    known = [one.name for one in evidence.along]
+    if len(absent) == len(known):
+        raise InputError(
+            "X has no value at any row of any variable", "give a variable with values", argument="X"
+        )
+    left_out = evidence.left_out(explicit_names(named, include, known))
+    left_out |= dict.fromkeys(sorted(absent), "every value is missing")
+    return known, left_out | evidence.odd
+
+
+def _audit_means(
+    read: MeanRows,
+    X: object,
+    include: str | Sequence[str] | None,
+    options: BinOptions,
+    label: str,
+    limit: float,
+    level: float,
+    random_state: int,
+) -> MeanAudit:
+    """Choose the variables of an audit of means, and judge them."""
+    rows = replace(read.rows, variables=with_calendar(read.rows.variables))
+    evidence = InMemory(rows, Question(options))
+    _, left_out = _known(evidence, options["bins"], None if X is ALL else X, include)
+    variables = [one for one in rows.variables if one.name not in left_out]
+    if not variables:
+        raise all_left_out(left_out)
+    if options["bins"] is not None and not isinstance(options["bins"], Mapping):
+        options = {**options, "bins": {variables[0].name: options["bins"]}}
+    return audit_means(
+        read,
+        variables,
+        options,
+        label=label,
+        limit=limit,
+        level=level,
+        left_out=left_out,
+        notes=evidence.date_notes(),
+        random_state=random_state,
+    )
 
 
 def _curve(
@@ -381,6 +487,8 @@ def audit_estimator(
     >>> len(found), "mean area" in found
     (30, True)
     """
+    if options.get("outcome") == "mean":
+        raise no_means("audit_estimator()")
     if not hasattr(model, "classes_"):
         raise InputError(
             f"model has no classes_: {type(model).__name__}",

@@ -361,6 +361,8 @@ def judge_ladder(
     given = rows()
     if given is None:
         return None, "it needs the rows, and only their sums are in memory"
+    if given.soft:
+        return None, "repairs are learned from classes, and labels are shares between 0 and 1"
     sampled = min(len(given), MOST_ROWS) < n_all
     if len(given.classes) == 2 and given.p.ndim == 2:
         given = replace(given, p=given.p[:, 1])

@@ -66,6 +66,8 @@ class MeanSums:
         The power of the model.
     relative : bool
         Whether the base is wμ.
+    expected : ndarray of shape (B,)
+        Σwμ / Σm of each bin, what is predicted per unit of the base; 1 if relative.
     group_error, group_base : ndarray of shape (G, B), optional
         Σr and Σm by bucket of groups.
     """
@@ -74,7 +76,8 @@ class MeanSums:
     third: Floats
     fourth: Floats
     power: float
-    relative: bool = True
+    relative: bool
+    expected: Floats
     group_error: Floats | None = None
     group_base: Floats | None = None
 
@@ -110,7 +113,10 @@ class MeanSums:
             key = np.asarray(bucket, np.intp) * n_bins + index
             size = (int(np.max(bucket)) + 1) * n_bins
             by_group = [np.asarray(np.bincount(key, x, size).reshape(-1, n_bins)) for x in (r, m)]
-        return cls(cells, powers[0], powers[1], power, relative, *by_group)
+        expected = ratio_or_zero(
+            np.asarray(np.bincount(index, w * mu, n_bins), float), cells.weight
+        )
+        return cls(cells, powers[0], powers[1], power, relative, expected, *by_group)
 
     @property
     def overall(self) -> float:
@@ -199,7 +205,10 @@ def _model(sums: MeanSums, gap: Floats | float, total: float) -> Floats:
     row to row. With V = μ alone, 7.4 % of constant gaps of negative binomial counts were rejected.
     """
     cells, power = sums.cells, sums.power
-    change = np.maximum(1 + gap, 0.0) if np.ndim(gap) and power > 0 else np.ones(())
+    own = bool(np.ndim(gap)) and power > 0
+    change = (
+        np.maximum(1 + ratio_or_zero(np.asarray(gap), sums.expected), 0.0) if own else np.ones(())
+    )
     model = cells.null2 * change ** max(power, 0.0)
     if power == 1 and sums.relative:
         more = cells.weight2 * change**2
@@ -399,7 +408,7 @@ def _along(bins: MeanSums, sign: Floats) -> tuple[float, float, float]:
         spread = spread_of(bins, -bins.cells.gap)
         square, third = float(sign**2 @ spread.variance), float(sign**3 @ spread.third)
         effective = bins.effective
-    skew = float(np.clip(third / max(square, TINY) ** 1.5, -MOST_SKEW, MOST_SKEW))
+    skew = float(np.clip(third / max(square**1.5, TINY), -MOST_SKEW, MOST_SKEW))
     degrees = 2 / max(1 / max(effective, 1.0) - 1 / rows, 1e-12)
     return sqrt(square) / weight, skew, max(degrees, LEAST_DEGREES)
 
@@ -408,20 +417,25 @@ def gap_limits(bins: MeanSums, *, level: float = 0.95) -> tuple[Floats, Floats]:
     """Return limits of −gap of each bin: of A/E − 1, or of the mean of y − μ.
 
     Standard errors are those of the observed mean, at least half of those of the predicted one: a
-    bin without an event is not certain. Limits are those of Student's t, moved by skewness.
+    bin without an event is not certain. Limits are those of Student's t, moved by skewness. With
+    groups, standard errors are at least those of the groups' sums.
     """
     cells, gap = bins.cells, -bins.cells.gap
     own, null = spread_of(bins, gap), spread_of(bins, bins.overall)
-    variance = np.maximum(own.variance, null.variance / 2)
+    variance, errors = np.maximum(own.variance, null.variance / 2), own.errors
     rows = float(cells.n.sum())
+    if bins.group_base is not None:
+        part = ratio_or_zero(bins.group_base, cells.weight)
+        many = ratio_or_zero(np.ones(()), (part**2).sum(0))
+        lift = ratio_or_zero(many, np.maximum(many - 1, 0.0))
+        variance = np.maximum(variance, lift * (_residuals(bins, gap) ** 2).sum(0))
+        errors = np.minimum(errors, np.maximum(many - 1, 0.0) / 2)
     limits = [
         _limits(g, sqrt(v), w, third, e, rows, level)
-        for g, v, w, third, e in zip(
-            gap, variance, cells.weight, null.third, own.errors, strict=True
-        )
+        for g, v, w, third, e in zip(gap, variance, cells.weight, null.third, errors, strict=True)
     ]
     low, high = np.array(limits).T
-    return (np.maximum(low, -1.0) if bins.power else low), high
+    return (np.maximum(low, -1.0) if bins.relative and bins.power else low), high
 
 
 def overall_limits(bins: MeanSums, *, level: float = 0.95) -> tuple[float, float]:
@@ -436,7 +450,7 @@ def overall_limits(bins: MeanSums, *, level: float = 0.95) -> tuple[float, float
     weight, gap = float(bins.cells.weight.sum()), bins.overall
     t = two_sided_quantile(level, degrees)
     low, high = _ends(gap, se * weight, weight, skew * (se * weight) ** 3, t, level)
-    if bins.power and 1 + gap > 0:
+    if bins.relative and bins.power and 1 + gap > 0:
         reach = t + max(skew, 0.0) * (2 * two_sided_quantile(level) ** 2 + 1) / 6
         high = max(high, (1 + gap) * exp(min(se * reach / (1 + gap), MOST_LOG)) - 1)
         low = max(low, -1.0)
@@ -456,7 +470,7 @@ def _ends(
 ) -> tuple[float, float]:
     if not weight > 0:
         return -np.inf, np.inf
-    skew = float(np.clip(third / max(se, TINY) ** 3, -MOST_SKEW, MOST_SKEW))
+    skew = float(np.clip(third / max(se**3, TINY), -MOST_SKEW, MOST_SKEW))
     move = skew * (2 * two_sided_quantile(level) ** 2 + 1) / 6
     step = se / weight
     return gap - step * max(t - max(move, 0.0), t / 2), gap + step * (t + max(move, 0.0))

@@ -126,10 +126,22 @@ def claim_of(predictions: Predictions, key: int) -> Claim:
     (array([0.8, 0.9, 0.6]), array([ True,  True, False]))
     """
     p, y = predictions.p, predictions.y
+    if predictions.soft:
+        return _soft_claim(predictions, key)
     if key == CORRECT:
         return Claim(_largest(p), _predicts(p, y))
     score = p[:, key] if p.ndim == 2 else p if key == 1 else 1.0 - p
     return Claim(score, y == key, predictions.classes[key])
+
+
+def _soft_claim(predictions: Predictions, key: int) -> Claim:
+    """Return a claim about soft labels: the share of the class, or of the more likely one."""
+    p, y = predictions.p, predictions.y
+    second = p if p.ndim == 1 else p[:, 1]
+    if key == CORRECT:
+        return Claim(_largest(p), np.where(second > 0.5, y, 1.0 - y))
+    label = predictions.classes[key]
+    return Claim(second, y, label) if key == 1 else Claim(1.0 - second, 1.0 - y, label)
 
 
 def _largest(p: Floats) -> Floats:

@@ -23,8 +23,8 @@ BY_POSITION = "rows are paired by position"
 _NUMBERS_HINT = {
     "p": "give real numbers; labels go in {y}",
     "mu": "give predicted means as real numbers",
-    "y": "give outcomes as real numbers",
-    "exposure": "exposures are positive real numbers",
+    "y": "amounts and counts are real numbers",
+    "exposure": "exposures are positive numbers, such as years or shares of them",
     "sample_weight": "weights are real numbers, finite and not negative",
 }
 

@@ -69,6 +69,18 @@ class Labels(Variable):
         if part is None and unknown.all():
             raise InputError("y has no label at any row", "at least one outcome is needed", "y")
 
+    def are_shares(self, p: Floats) -> bool:
+        """Tell whether these are soft labels: shares between 0 and 1 beside a vector p.
+
+        Beside a p of only 0 and 1 they are not: such y and p are swapped.
+        """
+        values = self.values
+        if self.kind == "levels" or values.dtype.kind != "f" or p.ndim != 1:
+            return False
+        low, high = extremes(values)
+        between = low >= 0 and high <= 1 and bool((values != np.floor(values)).any())
+        return between and not bool(np.all((p == 0) | (p == 1)))
+
     def check_numbers(self, p: Floats, swapped: str = "") -> None:
         """Refuse numbers that are not labels; the hint says if y and p look swapped."""
         values = self.values
@@ -79,11 +91,12 @@ class Labels(Variable):
         hint = "floating-point labels are whole and at most 2**53; give integers or strings"
         refuse_rows(inexact, values, "y", "is not a label", hint)
         hint = "labels are integers, booleans, strings or categories; if these are probabilities, "
-        hint += "{y} and {p} are swapped"
+        hint += "{y} and {p} are swapped; for amounts or counts pass {outcome}"
         if p.ndim == 1 and bool(np.all((p == 0) | (p == 1))):
             hint = "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
         off = values != np.floor(values)
-        refuse_rows(off, values, "y", "is not a label", swapped or hint, {"y": None, "p": None})
+        names = {"y": None, "p": None, "outcome": "mean"}
+        refuse_rows(off, values, "y", "is not a label", swapped or hint, names)
 
     def encode(
         self, n_classes: int, given: Sequence[Hashable] | None, part: Part | None = None

@@ -39,6 +39,8 @@ MOST_EXPONENT = 200
 #: Smaller weights in relation to the largest one are refused: their fourth powers, which variances
 #: of variances need, would vanish. Doubles have 16 digits, so that such rows count for nothing.
 LEAST_RATIO = 1e-60
+#: Amounts beyond this are refused: sums of their fourth powers, which the tests need, overflow.
+MOST_AMOUNT = 1e60
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +52,7 @@ class Predictions:
     Attributes
     ----------
     y : ndarray of int
-        The position in `classes` of each row's label.
+        The position in `classes` of each row's label; for soft labels the share of the second.
     p : ndarray of float
         Binary: P(y = second class), shape (n,), or both columns, shape (n, 2). More classes:
         shape (n, K).
@@ -85,6 +87,11 @@ class Predictions:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    @property
+    def soft(self) -> bool:
+        """Whether labels are shares of the second of two classes."""
+        return self.y.dtype.kind == "f" and len(self.classes) == 2
 
     @cached_property
     def groups(self) -> Ints | None:
@@ -125,6 +132,7 @@ class Predictions:
         part: Part | None = None,
         must_read: Collection[str] | None = None,
         swapped: str = "",
+        soft: bool = False,
     ) -> Predictions:
         """Check predictions and bring them into one form.
 
@@ -157,6 +165,9 @@ class Predictions:
             Variables that have to be readable, by default all. Others that are not go to `odd`.
         swapped : str
             The hint if `y` and `p` seem to be swapped, where the caller has another order.
+        soft : bool
+            Whether `y` may hold shares between 0 and 1, of the second of two classes. They stay as
+            they are, and the classes are 0 and 1.
 
         Returns
         -------
@@ -212,10 +223,16 @@ class Predictions:
             labels, rows = labels.take(~unknown), rows.take(~unknown, n_dropped=int(unknown.sum()))
             if not len(labels) and part is not None:
                 return cls.empty(part, rows.n_dropped)
-        labels.check_numbers(rows.p, swapped)
+        shares = soft and classes is None and labels.are_shares(rows.p)
+        if not shares:
+            labels.check_numbers(rows.p, swapped)
         p = _from_logits(rows.p) if from_logits else rows.p
         _check_probabilities(p, given.dtype)
-        if part is not None and not part.classes:
+        encoded: tuple[Hashable, ...]
+        if shares:
+            codes, encoded = labels.values.astype(np.float64, copy=False), (0, 1)
+            p = in_class_order(p, encoded, pos_label)
+        elif part is not None and not part.classes:
             codes, encoded = np.zeros(len(labels), np.intp), labels.distinct()
         else:
             codes, encoded = labels.encode(2 if p.ndim == 1 else p.shape[1], classes, part)
@@ -229,6 +246,78 @@ class Predictions:
             weight=None if rows.weight is None else checked_weights(rows.weight, part),
             unit=None if rows.unit is None else check_units(rows.unit),
         )
+
+    @classmethod
+    def of_means(
+        cls,
+        y: object,
+        mu: object,
+        v: object = None,
+        *,
+        data: object = None,
+        exposure: object = None,
+        sample_weight: object = None,
+        groups: object = None,
+        unlabelled: str = "raise",
+        must_read: Collection[str] | None = None,
+    ) -> tuple[Predictions, Floats | None]:
+        """Check amounts and their predicted means; also return the exposure of each row.
+
+        Parameters
+        ----------
+        y, mu : array-like or column names
+            Outcomes and predicted means, per unit of exposure if there is one.
+        v, data, sample_weight, groups, unlabelled, must_read
+            As in `of`.
+        exposure : array-like or column name, optional
+            Positive numbers.
+
+        Returns
+        -------
+        rows : Predictions
+            With `y` and `p` as they are, and without classes.
+        exposure : ndarray or None
+
+        Examples
+        --------
+        >>> rows, _ = Predictions.of_means([0, 2.5], [0.5, 1.5])
+        >>> rows.y, rows.p
+        (array([0. , 2.5]), array([0.5, 1.5]))
+        """
+        table = None if data is None else Table.of(data, "data")
+        given = {"y": y, "p": mu, "sample_weight": sample_weight, "exposure": exposure}
+        numbers = {
+            name: numbers_of(column_of(value, table, name), name).astype(np.float64, copy=False)
+            for name, value in given.items()
+            if value is not None
+        }
+        if v is ALL:
+            v = other_columns(table, *given.values(), groups)
+        variables, library, odd = _variables(v, table, must_read)
+        variables = tuple(with_dates(variable) for variable in variables)
+        unit = None
+        if groups is not None:
+            unit = check_units(Variable.of(column_of(groups, table, "groups"), "groups", "groups"))
+        for name, values in numbers.items():
+            if values.ndim != 1:
+                problem = f"{name} has shape {values.shape}"
+                raise InputError(problem, "give one number per row", name)
+        lengths = {name: len(values) for name, values in numbers.items()}
+        lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
+        lengths |= {} if unit is None else {"groups": len(unit)}
+        check_lengths(lengths, by_name=table is not None)
+        backend = (table.backend if table is not None else None) or library or library_of(mu)
+        weight, share = numbers.get("sample_weight"), numbers.get("exposure")
+        rows = cls(numbers["y"], numbers["p"], (), variables, weight, unit, 0, backend, odd)
+        unknown = np.isnan(rows.y)
+        if unknown.any():
+            Labels("y", "numeric", rows.y).check_missing(unlabelled, None)
+            rows = rows.take(~unknown, n_dropped=int(unknown.sum()))
+            share = None if share is None else share[~unknown]
+        _check_amounts(rows.y, rows.p, share)
+        if rows.weight is not None:
+            rows = replace(rows, weight=checked_weights(rows.weight, None))
+        return rows, share
 
     @classmethod
     def empty(cls, part: Part, n_dropped: int) -> Predictions:
@@ -362,9 +451,12 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
         refuse_rows(np.isnan(p), p, "p", "is missing", "drop such rows or fill them in first")
         hint = "probabilities lie in [0, 1]; if this is a rounding error, clip them first"
         if low < -FAR_OUTSIDE or high > 1 + FAR_OUTSIDE:
-            hint = "if these are logits, pass {from_logits}; divide percentages by 100"
-        outside = (p < 0) | (p > 1)
-        refuse_rows(outside, p, "p", "is outside [0, 1]", hint, {"from_logits": True})
+            hint = (
+                "if these are logits, pass {from_logits}; divide percentages by 100; for amounts "
+            )
+            hint += "or counts pass {outcome}"
+        outside, settings = (p < 0) | (p > 1), {"from_logits": True, "outcome": "mean"}
+        refuse_rows(outside, p, "p", "is outside [0, 1]", hint, settings)
     if p.ndim == 2:
         rounding = float(np.finfo(given).eps) if given.kind == "f" else 0.0
         tolerance = SUM_TOLERANCE + p.shape[1] * rounding
@@ -372,6 +464,20 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
         problem = f"must sum to 1 in each row (within {tolerance:.3g}), but sums to"
         hint = "give one column for every class, or divide each row by its sum"
         refuse_rows(np.abs(sums - 1.0) > tolerance, sums, "p", problem, hint)
+
+
+def _check_amounts(y: Floats, mu: Floats, exposure: Floats | None) -> None:
+    """Refuse amounts that are missing, infinite or far too large, and rows without exposure."""
+    hint = "drop such rows or fill them in first"
+    refuse_rows(np.isnan(mu), None, "p", "is missing", hint)
+    for name, values in (("y", y), ("p", mu)):
+        far = ~(np.abs(values) <= MOST_AMOUNT)
+        hint = f"amounts are finite numbers of at most {MOST_AMOUNT:g}; use a larger unit"
+        refuse_rows(far, values, name, "is too large", hint)
+    if exposure is not None:
+        bad = ~((exposure > 0) & (exposure <= MOST_AMOUNT))
+        hint = "exposures are positive: drop the row, or correct its exposure"
+        refuse_rows(bad, exposure, "exposure", "is not an exposure", hint)
 
 
 def in_class_order(p: Floats, classes: Sequence[Hashable], pos_label: Hashable) -> Floats:

@@ -12,8 +12,8 @@ import numpy as np
 from varcal._arrays import Floats
 from varcal._files.schema import restored
 from varcal._input.frames import frame_of
-from varcal._options import checked
-from varcal._sums.bins import JointBins, NumericBins
+from varcal._options import checked, only_means
+from varcal._sums.bins import Bins, JointBins, NumericBins
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
 from varcal._sums.evidence import Evidence, gather
 from varcal._sums.plan import Question
@@ -92,7 +92,8 @@ class BinTable:
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the columns have the same length and their types."""
-        numbers = ("share", "predicted", "observed", "gap", "gap_low", "gap_high")
+        figure = "a_e" if "a_e" in self.columns else "gap"
+        numbers = ("share", "predicted", "observed", figure, f"{figure}_low", f"{figure}_high")
         if not {"bin", "n", *numbers} <= set(self.columns) or not self.columns["n"]:
             raise ValueError("a column is missing")
         if len({len(column) for column in self.columns.values()}) > 1:
@@ -101,7 +102,9 @@ class BinTable:
         for name in (*numbers, *edges):
             if not all(type(x) in (float, int) for x in self.columns[name]):
                 raise ValueError(f"{name} holds something other than numbers")
-        if any(abs(x) > 1e3 for name in numbers for x in self.columns[name]):
+        if self.event != "mean" and any(
+            abs(x) > 1e3 for name in numbers for x in self.columns[name]
+        ):
             raise ValueError("a rate is too large")
         if not all(type(n) is int and 0 <= n < 2**63 for n in self.columns["n"]):
             raise ValueError("n holds something other than counts")
@@ -117,7 +120,8 @@ class BinTable:
 
     def _shown(self) -> tuple[str, dict[str, list[Any]]]:
         """Return a heading, and the columns without the edges and empty bins."""
-        head = f"{self.variable} · event {self.event} · {self.n_rows:,} rows"
+        kind = "means" if self.event == "mean" else f"event {self.event}"
+        head = f"{self.variable} · {kind} · {self.n_rows:,} rows"
         if self.n_dropped:
             head += f" · {self.n_dropped:,} dropped without outcome"
         held = [k for k, n in enumerate(self.columns["n"]) if n]
@@ -156,6 +160,9 @@ def bin_table(
     sample_weight: object = None,
     from_logits: bool = False,
     unlabelled: str = "raise",
+    outcome: str | None = None,
+    gap: str | None = None,
+    exposure: object = None,
 ) -> BinTable:
     r"""Tabulate predicted, observed and gap by bins of a variable, or of the score itself.
 
@@ -176,6 +183,16 @@ def bin_table(
         As in `vece`.
     level : float
         Level of the interval of each gap.
+    outcome : {"mean"}, optional
+        That `y` is an amount or a count, and `p` its predicted mean. The table then has, for each
+        bin, the weighted means `predicted` and `observed`, and either A/E, the sum of outcomes over
+        that of predictions, or the gap :math:`\sum w (\mu - y) / \sum w`, in the unit of `y`.
+    gap : {"relative", "difference"}, optional
+        A/E, which is the default if predictions are positive and no outcome is negative, or the
+        difference; only with ``outcome="mean"``.
+    exposure : array-like or column name, optional
+        The exposure of each row, such as the years of a policy; only with ``outcome="mean"``.
+        Outcomes and predictions are per unit of it (claims per year).
 
     Returns
     -------
@@ -190,8 +207,32 @@ def bin_table(
     bin  n  share  predicted  observed      gap  gap_low  gap_high
     a    2  0.500     0.8500    1.0000  -0.1500  -0.5991    0.6919
     b    2  0.500     0.6500    0.5000   0.1500  -0.5498    0.8498
+
+    Two counts each, 6 predicted and 9 observed for b:
+
+    >>> table = vc.bin_table([2, 3, 4, 5], [2, 3, 2, 4], ["a", "a", "b", "b"], outcome="mean")
+    >>> table.columns["a_e"]
+    [1.0, 1.5]
     """
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    if outcome == "mean":
+        from varcal._measures import means  # noqa: PLC0415  scipy loads when first needed
+
+        means.only_probabilities(
+            outcome,
+            event=None if event == "correct" else event,
+            classes=classes,
+            pos_label=pos_label,
+            from_logits=from_logits,
+        )
+        how: dict[str, Any] = {
+            "data": data,
+            "sample_weight": sample_weight,
+            "unlabelled": unlabelled,
+        }
+        rows = means.MeanRows.of(y, p, v, gap=gap, exposure=exposure, **how)
+        return means.mean_table(rows, options, level)
+    only_means(gap=gap, exposure=exposure)
     evidence = gather(
         y,
         p,
@@ -253,11 +294,6 @@ def _table(
 def bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
     """Return the columns of a table; `reach` has the half-widths of the intervals."""
     bins = stats.bins
-    columns: dict[str, list[Any]] = {"bin": bins.labels()}
-    if isinstance(bins, NumericBins):
-        absent = [np.nan] * bins.missing
-        columns["low"] = [*bins.edges[:-1], *absent]
-        columns["high"] = [*bins.edges[1:], *absent]
     figures: dict[str, list[Any]] = {
         "n": stats.n.tolist(),
         "share": stats.share.tolist(),
@@ -267,14 +303,24 @@ def bin_columns(stats: BinnedStats, reach: Floats) -> dict[str, list[Any]]:
         "gap_low": (stats.gap - reach).tolist(),
         "gap_high": (stats.gap + reach).tolist(),
     }
+    return edge_columns(bins, ("class", "bin", *figures)) | figures
+
+
+def edge_columns(bins: Bins, taken: Sequence[str] = ("bin", "n", "share")) -> dict[str, list[Any]]:
+    """Return the names of bins, and their edges or the bins of each of several variables."""
+    columns: dict[str, list[Any]] = {"bin": bins.labels()}
+    if isinstance(bins, NumericBins):
+        absent = [np.nan] * bins.missing
+        columns["low"] = [*bins.edges[:-1], *absent]
+        columns["high"] = [*bins.edges[1:], *absent]
     if isinstance(bins, JointBins):
         cells = np.unravel_index(np.arange(bins.size), [part.size for part in bins.parts])
         for part, index in zip(bins.parts, cells, strict=True):
-            if part.name in ("class", "bin", *figures):
+            if part.name in taken:
                 raise InputError(
                     f"variable {part.name!r} has the name of a column of the table",
                     "rename the variable",
                 )
             labels = part.labels()
             columns[part.name] = [labels[k] for k in index]
-    return columns | figures
+    return columns

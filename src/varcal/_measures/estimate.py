@@ -21,7 +21,8 @@ from varcal._inference.debiased import (
 from varcal._inference.error_sums import error_sums
 from varcal._inference.gap_law import GapLaw, checked_groups, finer_law, gap_law
 from varcal._inference.multiplicity import two_sided_quantile
-from varcal._options import checked
+from varcal._measures import means
+from varcal._options import checked, only_means
 from varcal._sums.choose_bins import N_BINS, QUANTILE, BinOptions
 from varcal._sums.evidence import Evidence, gather
 from varcal._sums.plan import Question
@@ -148,7 +149,10 @@ def estimate(
     from_logits: bool = False,
     unlabelled: str = "raise",
     random_state: int = 0,
-) -> Estimate:
+    outcome: str | None = None,
+    gap: str | None = None,
+    exposure: object = None,
+) -> Any:
     r"""Estimate VECE, or ECE without a variable, with its uncertainty.
 
     The plug-in value :math:`T = \sum_b \pi_b |g_b|` is biased upwards, because noise adds to
@@ -175,10 +179,16 @@ def estimate(
         then allow for dependence within a unit.
     random_state : int
         Seed of the random signs of groups, used by the test with fewer than 100 groups.
+    outcome, gap, exposure : optional
+        As in `bin_table`. With ``outcome="mean"`` and the gap :math:`G_b` of bin b, A/E − 1 or
+        predicted − observed, the result has the error :math:`\sum_b \pi_b |G_b|` and the uneven
+        error :math:`\sum_b \pi_b |G_b - \bar G|`; :math:`\pi_b` is the bin's share of all that is
+        predicted, or for a difference of the weight. Intervals and tests take the variance from
+        the rows, and allow for skewed outcomes.
 
     Returns
     -------
-    Estimate
+    Estimate, or with ``outcome="mean"`` MeanEstimate
 
     Examples
     --------
@@ -187,8 +197,32 @@ def estimate(
     >>> found = vc.estimate(sim.y, sim.p, sim.v, event="positive")
     >>> found.low < 0.1 < found.high, found.p_value < 0.001
     (True, True)
+
+    Counts that grow faster with v than predicted:
+
+    >>> rng = np.random.default_rng(0)
+    >>> v = rng.uniform(size=5000)
+    >>> counts = rng.poisson(2 * (1 + 0.5 * (v > 0.7)))
+    >>> vc.estimate(counts, np.full(5000, 2.0), v, outcome="mean")
+    v: predicts 2.00, observed 2.33: A/E 1.17 (1.14 to 1.19 at 95%)
+      error 15.9% (14.0% to 18.6%), p<0.001
+      uneven error 22.8% (20.6% to 25.0%), p<0.001
+      5,000 rows, 10 bins
     """
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
+    if outcome == "mean":
+        means.only_probabilities(
+            outcome,
+            event=None if event == "correct" else event,
+            classes=classes,
+            pos_label=pos_label,
+            from_logits=from_logits,
+        )
+        how: dict[str, Any] = {"data": data, "sample_weight": sample_weight, "groups": groups}
+        rows = means.MeanRows.of(y, p, v, gap=gap, exposure=exposure, unlabelled=unlabelled, **how)
+        _check_one(len(rows.rows.variables))
+        return means.mean_estimate(rows, options, level, random_state)
+    only_means(gap=gap, exposure=exposure)
     evidence = gather(
         y,
         p,
@@ -201,13 +235,17 @@ def estimate(
         from_logits=from_logits,
         unlabelled=unlabelled,
     )
-    if len(evidence.along) > 1:
+    _check_one(len(evidence.along))
+    return estimate_of(evidence, event, level=level, pos_label=pos_label, random_state=random_state)
+
+
+def _check_one(n_variables: int) -> None:
+    if n_variables > 1:
         raise InputError(
-            f"v has {len(evidence.along)} variables; an estimate is along one",
+            f"v has {n_variables} variables; an estimate is along one",
             "give one column; audit() accepts several and tests each of them",
             argument="v",
         )
-    return estimate_of(evidence, event, level=level, pos_label=pos_label, random_state=random_state)
 
 
 def estimate_of(

@@ -276,6 +276,7 @@ def reliability(
         p,
         None,
         Question(options, event, pos_label),
+        soft=False,  # the range of a perfect model is that of classes
         data=data,
         classes=classes,
         sample_weight=sample_weight,

@@ -53,7 +53,9 @@ from varcal._sums.stream import SCORE, Roles, Stream, survey_of
 from varcal.exceptions import InputError, argument_name
 
 
-def gather(y: object, p: object, v: object, question: Question, **how: Any) -> Evidence:
+def gather(
+    y: object, p: object, v: object, question: Question, *, soft: bool = True, **how: Any
+) -> Evidence:
     """Return the evidence of a call.
 
     Collected sums are returned as they are. Rows in memory and few lazy rows are kept, and many
@@ -61,7 +63,7 @@ def gather(y: object, p: object, v: object, question: Question, **how: Any) -> E
     """
     if isinstance(y, Collected):
         return _of_collected(CollectedEvidence(y), p, v, question, how)
-    found = rows_of_call(y, p, v, pos_label=question.pos_label, **how)
+    found = rows_of_call(y, p, v, pos_label=question.pos_label, soft=soft, **how)
     if isinstance(found, Predictions):
         if question.calendar:
             found = replace(found, variables=with_calendar(found.variables))
@@ -73,18 +75,25 @@ def gather(y: object, p: object, v: object, question: Question, **how: Any) -> E
 
 
 def rows_of_call(
-    y: object, p: object, v: object, *, data: object = None, classes: Any = None, **how: Any
+    y: object,
+    p: object,
+    v: object,
+    *,
+    data: object = None,
+    classes: Any = None,
+    soft: bool = False,
+    **how: Any,
 ) -> Predictions | Stream:
     """Return the rows that the arguments of a call name: in memory and checked, or a stream.
 
-    `how` are further arguments of `Predictions.of`.
+    Labels of rows in memory may be `soft`; `how` are further arguments of `Predictions.of`.
     """
     lazy = lazy_rows(data)
     if lazy is None:
         arrays = {"y": y, "p": p, "X": v}
         arrays |= {name: how.get(name) for name in ("sample_weight", "groups")}
         check_indexes(arrays if isinstance(data, Mapping) else arrays | {"data": data})
-        return Predictions.of(y, p, v, data=data, classes=classes, **how)
+        return Predictions.of(y, p, v, data=data, classes=classes, soft=soft, **how)
     roles = Roles.of(lazy.columns, y, p, v, **how)
     n_all = lazy.count()
     if not fits_in_memory(n_all, len(roles.columns)):

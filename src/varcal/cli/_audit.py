@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 import click
 
+from varcal._options import only_means
 from varcal._text import GATES, REPAIR, TOO_FEW_ROWS, count, decimals, waiting
 from varcal.cli import _options as options
 from varcal.cli._program import WIDTH
@@ -52,11 +53,28 @@ def _limit(gate: str) -> Any:
 @options.labels
 @options.from_logits
 @click.option(
+    "--mean",
+    is_flag=True,
+    is_eager=True,
+    help="--label is an amount or a count, and --prob its predicted mean.",
+)
+@click.option(
+    "--gap",
+    type=click.Choice(["relative", "difference"]),
+    is_eager=True,
+    help="With --mean: actual over expected (the default), or predicted minus observed.",
+)
+@click.option(
+    "--exposure",
+    metavar="COLUMN",
+    help="With --mean: column of exposures; label and prediction are per unit of it.",
+)
+@click.option(
     "--limit",
     callback=options.size,
     metavar="SIZE",
     help="Larger errors need repair; by default 2%, or a fifth of the rarer class's rate if "
-    "that is smaller.",
+    "that is smaller. With --gap difference in the unit of the label.",
 )
 @click.option(
     "--relative-limit",
@@ -111,12 +129,16 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
       varcal audit preds.csv --label y --prob p --gate
       varcal audit 'parts/*.csv.gz' --label kind --prob p_cat --prob p_dog
       varcal audit export.csv --sep ';' --decimal , --label y --prob p
+      varcal audit claims.csv --mean --label y --prob mu --exposure years
       cat preds.csv.gz | varcal audit - --label y --prob p --json
     """
     start = time.perf_counter()
     output = given["output"]
     if output:
         options.check_output(output, options.REPORTS)
+    if given["mean"]:
+        ctx.exit(_audit_means(given, start))
+    only_means(**{name: given[name] for name in ("gap", "exposure")})
     with options.judged_rows(given, output, "include", "protected") as rows:
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
 
@@ -163,6 +185,53 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
         what = f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')}"
         print(f"{what} in {took}" + (f" → {output}" if output else ""))
     ctx.exit(0 if passed else GATE_FAILED)
+
+
+#: Options of an audit of probabilities that one of means does not have, by how they are given.
+_NOT_FOR_MEANS = {
+    "--slices": "slices",
+    "--protected": "protected",
+    "--relative-limit": "relative_limit",
+    "--fail-on": "fail_on",
+    "--strict": "strict",
+} | {gate: gate.removeprefix("--").replace("-", "_") for gate in LIMITS}
+
+
+def _audit_means(given: Mapping[str, Any], start: float) -> int:
+    """Audit predictions of a mean, and return the exit code."""
+    output = given["output"]
+    for option, name in _NOT_FOR_MEANS.items():
+        if given[name]:
+            raise InputError(f"{option} is not available with --mean yet", f"omit {option}")
+    if given["ladder"] == "score":
+        raise InputError("--ladder score is not available with --mean yet", "omit --ladder")
+    if len(given["prob"]) > 1:
+        raise InputError("--prob names several columns", "with --mean name one predicted mean")
+    if output and not output.lower().endswith(".json"):
+        raise InputError(
+            "a page or a Markdown report is not available with --mean yet",
+            "give -o a file that ends with .json, or omit it",
+        )
+    with options.judged_rows(given, output, "include") as rows:
+        from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
+
+        how = {"gap": given["gap"] or "relative", "exposure": given["exposure"]}
+        found = run(**rows | {"p": given["prob"][0]}, limit=given["limit"], outcome="mean", **how)
+    if output:
+        found.report(output)
+    passed = not given["gate"] or found.verdict != REPAIR
+    if given["as_json"]:
+        from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it
+
+        print(json_text(found.to_dict() | {"passed": passed}), end="")
+        return 0 if passed else GATE_FAILED
+    print(f"{found!r}\n")
+    if given["gate"]:
+        print(_shown(gate_line(Outcome(VERDICT, found.verdict, passed)), sys.stdout))
+    what = f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')}"
+    took = f"{time.perf_counter() - start:.1f}s"
+    print(f"{what} in {took}" + (f" → {output}" if output else ""))
+    return 0 if passed else GATE_FAILED
 
 
 def _without_tables(found: Audit) -> dict[str, Any]:

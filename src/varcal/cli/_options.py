@@ -71,6 +71,8 @@ def size(ctx: click.Context, option: click.Parameter, value: str | None) -> floa
     """Read a difference of probabilities: 2% and 2 are points, 0.02 is the same as a share."""
     if value is None:
         return None
+    if ctx.params.get("gap") == "difference":
+        return amount(ctx, option, value)
     given, text = f"{option.opts[0]} {value}", value.strip()
     try:
         number = float(text.removesuffix("%"))
@@ -85,6 +87,18 @@ def size(ctx: click.Context, option: click.Parameter, value: str | None) -> floa
         raise InputError(
             f"{given} may mean {points} or {share} points", f"write {points}% or {share}%"
         )
+    return number
+
+
+def amount(ctx: click.Context, option: click.Parameter, value: str) -> float:
+    """Read a difference in the unit of the outcome."""
+    try:
+        number = float(value)
+    except ValueError:
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        hint = "write a number in the unit of the outcome, such as 0.5"
+        raise InputError(f"{option.opts[0]} {value} is not a difference", hint)
     return number
 
 
@@ -159,7 +173,7 @@ _MARKS = {
     b"{": ("jsonl", "JSON lines"),
 }
 #: The options that name one column with a role.
-_ROLES = ("label", "weight", "group", "time", "blocks")
+_ROLES = ("label", "weight", "group", "time", "blocks", "exposure")
 
 
 @dataclass(frozen=True)
@@ -409,6 +423,7 @@ def naming_columns(given: Mapping[str, Any], prob: Sequence[str] | None = None) 
         if not error.message.startswith(("p '", 'p "')):  # which already names a column
             names["p"] = f"--prob {', '.join(map(repr, prob or given['prob']))}"
         options = {"sample_weight": "weight", "groups": "group", "time": "time", "blocks": "blocks"}
+        options["exposure"] = "exposure"
         for argument, option in options.items():
             names[argument] = f"--{option} {given.get(option)!r}"
         message, hint = error.spelled(names, option_text)

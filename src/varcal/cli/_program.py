@@ -27,6 +27,7 @@ _OTHER_NAMES = {
     "groups": "--group",
     "monitor": "--limit",
     "unlabelled": "--drop-unlabelled",
+    "outcome": "--mean",
     "out": "--output",
     "data": "the file",
 }
@@ -142,7 +143,7 @@ def option_text(name: str, value: object) -> str:
     option = option_names().get(name)
     if option is None:
         return python_setting(name, value)
-    if value is None or value is True or name == "unlabelled":
+    if value is None or value is True or name in ("unlabelled", "outcome"):
         return option
     if isinstance(value, list | tuple):
         value = ",".join(map(str, value))
