@@ -127,11 +127,12 @@ def test_few_large_amounts_are_said():
     assert found.few_errors and "audit frequency and severity apart" in repr(found)
 
 
+@pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_perfect_predictions_have_no_error():
     y = np.arange(1.0, 301.0)
     found = vc.estimate(y, y, y, outcome="mean")
     assert found.uneven.debiased == found.error.debiased == 0
-    assert found.overall.value == 0
+    assert found.overall.value == 0 and found.uneven.p_value == found.error.p_value == 1
 
 
 def test_lazy_rows_that_fit_are_read():

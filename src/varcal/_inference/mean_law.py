@@ -249,6 +249,8 @@ def _centred(functions: Floats, cells: ErrorSums, constant: bool) -> Floats:
 
 def _judged(sums: MeanSums, functions: Floats, gap: float, constant: bool) -> tuple[float, float]:
     cells, variance, own = sums.cells, spread_of(sums, gap).variance, sums.scatter(gap)
+    if not own.any():
+        return 1.0, 1.0
     loading = orthonormal_span(_centred(functions, cells, constant), variance)
     terms = (cells.error - gap * cells.weight) @ loading
     value, many = float(terms @ terms), loading.shape[1]
@@ -381,7 +383,7 @@ def mean_error(
     outcomes, the rows that would make the error larger are those that were not drawn.
     """
     law = mean_law(bins, center=center)
-    unit = SCALE * max(float(law.value), TINY)
+    unit = SCALE * float(law.value) if law.value > 0 else 1.0
     small = replace(law, gap=law.gap / unit, cov=law.cov / unit**2, null_cov=law.null_cov / unit**2)
     (found,) = LawErrors.of([small]).measured(level)
     z = two_sided_quantile(level)
