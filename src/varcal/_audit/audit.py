@@ -96,7 +96,7 @@ def audit(
     outcome: str | None = None,
     gap: str | None = None,
     exposure: object = None,
-) -> Any:
+) -> Audit:
     r"""Find where a model's probabilities are wrong, and how much repair it needs.
 
     With two classes everything is about one probability, P(label = class). Along each variable
@@ -216,9 +216,11 @@ def audit(
         )
         options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
         how_far = mean_limit(read, limit)
-        return _audit_means(
+        # With this option the result is of another type; all other calls keep theirs.
+        found: Any = _audit_means(
             read, X, include, options, label_of(y, data), how_far, level, random_state
         )
+        return found
     only_means(gap=gap, exposure=exposure)
     if limit is not None:
         limit = check_share("limit", limit)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -152,7 +152,7 @@ def estimate(
     outcome: str | None = None,
     gap: str | None = None,
     exposure: object = None,
-) -> Any:
+) -> Estimate:
     r"""Estimate VECE, or ECE without a variable, with its uncertainty.
 
     The plug-in value :math:`T = \sum_b \pi_b |g_b|` is biased upwards, because noise adds to
@@ -221,7 +221,8 @@ def estimate(
         how: dict[str, Any] = {"data": data, "sample_weight": sample_weight, "groups": groups}
         rows = means.MeanRows.of(y, p, v, gap=gap, exposure=exposure, unlabelled=unlabelled, **how)
         _check_one(len(rows.rows.variables))
-        return means.mean_estimate(rows, options, level, random_state)
+        # With this option the result is of another type; all other calls keep theirs.
+        return cast(Any, means.mean_estimate(rows, options, level, random_state))
     only_means(gap=gap, exposure=exposure)
     evidence = gather(
         y,
