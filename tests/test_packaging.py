@@ -64,11 +64,12 @@ total = vc.collect({"y": y, "p": p, **v}, bins)
 monitor = vc.Monitor(bins); monitor.update(total, id=1); monitor.save("monitor.json")
 (total + total).save("sums.json"), vc.load("sums.json")
 names = [name for name in vc.calibrators.__all__ if name.endswith("Calibrator")]
-many = {"DirichletCalibrator", "VectorScalingCalibrator"}
-kinds = [getattr(vc.calibrators, n) for n in names if n != "Calibrator" and n not in many]
+others = {"DirichletCalibrator", "VectorScalingCalibrator", "MeanCalibrator"}
+kinds = [getattr(vc.calibrators, n) for n in names if n != "Calibrator" and n not in others]
 fitted = [kind().fit(p, y, v) for kind in kinds]
 models = {type(one).__name__: one.predict_proba(p, v)[:, 1] for one in fitted}
 fitted[-1].save("calibrator.json"), vc.load("calibrator.json")
+vc.MeanCalibrator().fit(p, y, v).predict(p, v)
 for one in fitted:
     one.scorer()(0.5, {"age": 40}), one.to_python().check()
 vc.VariableCalibratedClassifier(LogisticRegression(), variables=[0]).fit(

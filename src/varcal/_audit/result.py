@@ -24,7 +24,7 @@ from varcal._version import __version__
 from varcal.exceptions import InputError, shown
 
 if TYPE_CHECKING:
-    from varcal._audit.screen import Screen
+    from varcal._audit.sentences import Screen
 
 #: Why a pickled, copied or loaded audit has no ladder and no curves that were not asked for before.
 NO_ROWS = "the rows are not kept in files and copies"
@@ -204,7 +204,7 @@ class Audit:
         commands : bool
             Whether advice names commands of a shell instead of Python.
         """
-        from varcal._audit.screen import Screen  # noqa: PLC0415
+        from varcal._audit.sentences import Screen  # noqa: PLC0415
 
         climbed = self.ladder if ladder else vars(self).get("_climbed", (None,))[0]
         return Screen(self, climbed, commands=commands)

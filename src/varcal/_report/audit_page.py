@@ -13,7 +13,15 @@ from typing import Any
 from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
 from varcal._audit.record import TOP_CLASS, AuditRow, Target
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, name_of, row_unit, side_of, split_code, uneven_words
+from varcal._audit.sentences import (
+    Group,
+    Screen,
+    name_of,
+    row_unit,
+    side_of,
+    split_code,
+    uneven_words,
+)
 from varcal._report.intersections import combinations
 from varcal._report.page import (
     Scale,
@@ -296,7 +304,7 @@ def _words(audit: Audit) -> list[tuple[str, Sentence | str]]:
     outcome = Named(cut(f"{audit.label} = {audit.target.label}"))
     says = "The mean of {} in a group, and the share of its rows with {}."
     first = filled(says, name_of(audit.target), outcome)
-    lines = prose("words_audit.txt.j2", level=level_text(audit.level))
+    lines = prose("glossary_audit.txt.j2", level=level_text(audit.level))
     rest = (line.split(": ", 1) for line in lines)
     named = _SURE if audit.target.name == TOP_CLASS else first
     return [("says, happens", named), *((name, text) for name, text in rest)]

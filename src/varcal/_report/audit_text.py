@@ -8,7 +8,7 @@ from textwrap import wrap
 from varcal._audit.ladder import Left
 from varcal._audit.record import AuditRow
 from varcal._audit.result import Audit
-from varcal._audit.screen import Group, Screen, ShownRung, row_unit, split_code
+from varcal._audit.sentences import Group, Screen, ShownRung, row_unit, split_code
 from varcal._text import (
     FINDINGS,
     PLAIN_MARKS,
