@@ -90,8 +90,8 @@ def test_a_difference_needs_its_limit():
     data = visits()
     data["y"] -= 3.0
     with pytest.raises(InputError, match="which difference"):
-        vc.audit("y", "mu", data=data, outcome="mean")
-    found = vc.audit("y", "mu", data=data, outcome="mean", limit=5)
+        vc.audit("y", "mu", data=data, outcome="mean", gap="difference")
+    found = vc.audit("y", "mu", data=data, outcome="mean", gap="difference", limit=5)
     assert found.gap == "difference" and found.verdict == "watch"
     gap = (data["mu"] - data["y"]).mean()
     assert found.overall.value == pytest.approx(gap)

@@ -183,8 +183,16 @@ def test_wrong_use(change, message):
 
 
 def test_amounts_that_may_be_negative_are_compared_by_difference():
-    table = vc.bin_table([1.0, -2.0, 0.0, 4.0], [1.0, 1.0, 0.0, 1.0], outcome="mean", n_bins=1)
-    assert table.columns["gap"] == [0.0]
+    y, mu, how = [1.0, -2.0, 0.0, 4.0], [1.0, 1.0, 0.5, 1.0], {"outcome": "mean", "n_bins": 1}
+    table = vc.bin_table(y, mu, gap="difference", **how)
+    assert table.columns["gap"] == [0.125]
+    with pytest.raises(InputError, match="y is negative: -2.0 at row 1"):
+        vc.bin_table(y, mu, **how)
+
+
+def test_outcomes_that_are_all_zero_are_refused():
+    with pytest.raises(InputError, match="y is 0 in all 200 rows"):
+        vc.estimate(np.zeros(200), np.full(200, 0.01), np.arange(200), outcome="mean")
 
 
 def test_limits_of_a_difference_may_be_below_minus_one():

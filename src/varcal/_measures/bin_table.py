@@ -188,7 +188,7 @@ def bin_table(
         bin, the weighted means `predicted` and `observed`, and either A/E, the sum of outcomes over
         that of predictions, or the gap :math:`\sum w (\mu - y) / \sum w`, in the unit of `y`.
     gap : {"relative", "difference"}, optional
-        A/E, which is the default if predictions are positive and no outcome is negative, or the
+        A/E, the default, which needs positive predictions and no negative outcome, or the
         difference; only with ``outcome="mean"``.
     exposure : array-like or column name, optional
         The exposure of each row, such as the years of a policy; only with ``outcome="mean"``.

@@ -104,13 +104,15 @@ class MeanRows:
             unlabelled=unlabelled,
             must_read=must_read,
         )
-        positive = bool((rows.y >= 0).all() and (rows.p > 0).all())
-        if gap == "relative" and not positive:
+        if gap != "difference":
             hint = "A/E needs positive predictions and no negative outcomes; pass {gap}"
             other = {"gap": "difference"}
             refuse_rows(rows.p <= 0, rows.p, "p", "is not positive", hint, other)
             refuse_rows(rows.y < 0, rows.y, "y", "is negative", hint, other)
-        return cls(rows, known, gap == "relative" or (gap is None and positive))
+        if not rows.y.any():  # without an amount nothing is known about how amounts vary
+            problem = f"y is 0 in all {len(rows):,} rows: nothing can be said about its mean"
+            raise InputError(problem, "give rows in which something happens", "y")
+        return cls(rows, known, gap != "difference")
 
     @property
     def gap(self) -> str:
