@@ -186,7 +186,7 @@ def test_amounts_that_may_be_negative_are_compared_by_difference():
     y, mu, how = [1.0, -2.0, 0.0, 4.0], [1.0, 1.0, 0.5, 1.0], {"outcome": "mean", "n_bins": 1}
     table = vc.bin_table(y, mu, gap="difference", **how)
     assert table.columns["gap"] == [0.125]
-    with pytest.raises(InputError, match="y is negative: -2.0 at row 1"):
+    with pytest.raises(InputError, match=r"y is negative: -2\.0 at row 1"):
         vc.bin_table(y, mu, **how)
 
 
