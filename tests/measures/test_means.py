@@ -190,6 +190,13 @@ def test_amounts_that_may_be_negative_are_compared_by_difference():
         vc.bin_table(y, mu, **how)
 
 
+def test_an_error_of_exactly_zero_has_an_upper_limit():
+    y = np.random.default_rng(0).poisson(1.0, 2000)
+    found = vc.estimate(y, np.full(2000, y.mean()), np.zeros(2000), outcome="mean")
+    # The overall A/E is known to about 4 %, and so is the error over a single bin.
+    assert found.error.low == 0 and 0.035 < found.error.high < 0.05
+
+
 def test_outcomes_that_are_all_zero_are_refused():
     with pytest.raises(InputError, match="y is 0 in all 200 rows"):
         vc.estimate(np.zeros(200), np.full(200, 0.01), np.arange(200), outcome="mean")

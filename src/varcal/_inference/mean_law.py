@@ -383,7 +383,8 @@ def mean_error(
     outcomes, the rows that would make the error larger are those that were not drawn.
     """
     law = mean_law(bins, center=center)
-    unit = SCALE * float(law.value) if law.value > 0 else 1.0
+    noise = float((law.share * law.standard_error).sum())
+    unit = SCALE * max(float(law.value), noise) or 1.0
     small = replace(law, gap=law.gap / unit, cov=law.cov / unit**2, null_cov=law.null_cov / unit**2)
     (found,) = LawErrors.of([small]).measured(level)
     z = two_sided_quantile(level)
