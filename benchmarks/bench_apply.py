@@ -48,7 +48,7 @@ def save_calibrator(path: Path) -> None:
     p, age = rng.random(20_000), rng.integers(18, 90, 20_000)
     y = (rng.random(20_000) < np.clip(p + (age - 54) / 300, 0, 1)).astype(int)
     city = np.array(["Bath", "Cork", "Jena", "Lund"])[rng.integers(0, 4, 20_000)]
-    vc.TreeCalibrator().fit(p, y, {"age": age, "city": city}).save(path)
+    vc.calibrators.TreeCalibrator().fit(p, y, {"age": age, "city": city}).save(path)
 
 
 def measure(calibrator: Path, source: Path, out: Path) -> tuple[float, float]:

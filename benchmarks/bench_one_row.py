@@ -53,7 +53,7 @@ def cases() -> list[tuple[str, object, tuple, int]]:
         (f"{cls.__name__}, array", cls().fit(p, y), (score,), SCORE_TARGET)
         for cls in (
             vc.calibrators.PlattCalibrator,
-            vc.BetaCalibrator,
+            vc.calibrators.BetaCalibrator,
             vc.calibrators.IsotonicCalibrator,
             vc.calibrators.HistogramCalibrator,
             vc.calibrators.TemperatureCalibrator,
@@ -67,12 +67,16 @@ def cases() -> list[tuple[str, object, tuple, int]]:
     for cls in (
         vc.calibrators.TemperatureCalibrator,
         vc.calibrators.DirichletCalibrator,
-        vc.BetaCalibrator,
+        vc.calibrators.BetaCalibrator,
     ):
         model = cls().fit(many, labels)
         found.append((f"{cls.__name__}, 3 classes", model, (many[:1].copy(),), SCORE_TARGET))
     words = {name: values[:1] for name, values in v.items()}
-    for cls in (vc.VariableCalibrator, vc.TreeCalibrator, vc.AugmentedCalibrator):
+    for cls in (
+        vc.VariableCalibrator,
+        vc.calibrators.TreeCalibrator,
+        vc.calibrators.AugmentedCalibrator,
+    ):
         name = cls.__name__
         found += [
             (f"{name}, 1 array", cls().fit(p, y, v["a"]), (score, one), VARIABLE_TARGET),

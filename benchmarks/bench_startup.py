@@ -36,7 +36,7 @@ def write_inputs(folder: Path) -> None:
     half = ROWS // 2
     part = {name: values[:half] for name, values in v.items()}
     vc.VariableCalibrator().fit(p[:half], y[:half], part).save(folder / "variables.json")
-    vc.BetaCalibrator().fit(p[:half], y[:half]).save(folder / "beta.json")
+    vc.calibrators.BetaCalibrator().fit(p[:half], y[:half]).save(folder / "beta.json")
 
 
 def cpu_ms(arguments: list[str], folder: Path) -> float:

@@ -99,7 +99,7 @@ REPAIRS = {
     "betacal": ("betacal", betacal),
     "scikit-learn, boosted trees on score and columns": ("sklearn", boosted),
     "MCGrad": ("mcgrad", mcgrad),
-    "varcal, `TreeCalibrator`": ("varcal", ours(vc.TreeCalibrator())),
+    "varcal, `TreeCalibrator`": ("varcal", ours(vc.calibrators.TreeCalibrator())),
     "varcal, `VariableCalibrator`": ("varcal", ours(vc.VariableCalibrator())),
 }
 

@@ -37,10 +37,10 @@ def calibrators(adult: vc.datasets.Dataset) -> dict[str, vc.calibrators.Calibrat
     p, y, v = adult.p[rows], adult.y[rows], {name: adult[name][rows] for name in NAMES}
     return {
         "Platt": vc.calibrators.PlattCalibrator().fit(p, y),
-        "beta": vc.BetaCalibrator().fit(p, y),
+        "beta": vc.calibrators.BetaCalibrator().fit(p, y),
         "isotonic": vc.calibrators.IsotonicCalibrator().fit(p, y),
-        "tree, 4 variables": vc.TreeCalibrator().fit(p, y, v),
-        "augmented, 4 variables": vc.AugmentedCalibrator().fit(p, y, v),
+        "tree, 4 variables": vc.calibrators.TreeCalibrator().fit(p, y, v),
+        "augmented, 4 variables": vc.calibrators.AugmentedCalibrator().fit(p, y, v),
         "variable, age": vc.VariableCalibrator().fit(p, y, {"age": v["age"]}),
         "variable, 4 variables": vc.VariableCalibrator(trees=False).fit(p, y, v),
         "variable, with pairs": vc.VariableCalibrator().fit(p, y, v),

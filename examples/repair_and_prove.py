@@ -14,7 +14,7 @@ def main() -> None:
     seen, new = income.part("audit"), income.part("test")
     allowed = [name for name in seen.X if name not in PERSONAL]
 
-    by_score = vc.BetaCalibrator().fit(seen.p, seen.y)
+    by_score = vc.calibrators.BetaCalibrator().fit(seen.p, seen.y)
     without = vc.VariableCalibrator().fit(seen.p, seen.y, {name: seen[name] for name in allowed})
     full = vc.VariableCalibrator().fit(seen.p, seen.y, seen.X)
 

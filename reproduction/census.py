@@ -110,8 +110,8 @@ def census_story(census: vc.datasets.Census | None = None, *, random_state: int 
     p, y, X = _train(census, random_state), census.y_test, census.X_test
     order = np.random.RandomState(random_state).permutation(len(y))
     fit, held = order[:N_CALIBRATION], np.sort(order[N_CALIBRATION:])
-    beta = vc.BetaCalibrator.paper().fit(p[fit], y[fit])
-    tree = vc.TreeCalibrator.paper("adult").fit(p[fit], y[fit], X["age"][fit])
+    beta = vc.calibrators.BetaCalibrator.paper().fit(p[fit], y[fit])
+    tree = vc.calibrators.TreeCalibrator.paper("adult").fit(p[fit], y[fit], X["age"][fit])
     rows = {name: column[held] for name, column in X.items()}
     models = {
         "beta": beta.predict_proba(p[held])[:, 1],

@@ -76,7 +76,7 @@ def calibrate(census: Census, p: np.ndarray) -> Columns:
     """Calibrate by score; return the other rows: their number in Adult, p and part."""
     order = np.random.default_rng(SEED).permutation(len(p))
     used = order[:N_CALIBRATION]
-    beta = vc.BetaCalibrator().fit(p[used], census.y_test[used])
+    beta = vc.calibrators.BetaCalibrator().fit(p[used], census.y_test[used])
     parts = np.split(order[N_CALIBRATION:], [N_AUDIT])
     row = np.concatenate([np.sort(part) for part in parts])
     return {

@@ -41,9 +41,10 @@ SMOKE = {
     "polars": ROWS + "vc.vece('y', 'p', 'age', data=d.to_frame('polars').lazy())",
     "spark": "import pyspark, varcal",
     "fast": ROWS + "import numba",
-    "onnx": ROWS + "vc.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
+    "onnx": ROWS + "vc.calibrators.BetaCalibrator().fit(d.p, d.y).to_onnx().check()",
     "sql": ROWS + "import sqlglot; "
-    "sqlglot.parse(vc.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery').query, 'bigquery')",
+    "sql = vc.calibrators.BetaCalibrator().fit(d.p, d.y).to_sql('bigquery'); "
+    "sqlglot.parse(sql.query, 'bigquery')",
     "all": "import varcal, pyarrow, matplotlib, duckdb, polars, pyspark, numba, "
     "onnx, onnxruntime, sqlglot",
     "docs": "import zensical, mkdocstrings, nbclient, latex2mathml",

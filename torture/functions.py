@@ -170,9 +170,9 @@ def whole(random: Random) -> None:
         str(found), found.to_frame(), found.to_dict(), found.report()
     elif which == 1:
         given.pop("event", None)
-        by_variable = [vc.VariableCalibrator, vc.TreeCalibrator]
+        by_variable = [vc.VariableCalibrator, vc.calibrators.TreeCalibrator]
         by_score = [
-            vc.BetaCalibrator,
+            vc.calibrators.BetaCalibrator,
             vc.calibrators.IsotonicCalibrator,
             vc.calibrators.HistogramCalibrator,
         ]

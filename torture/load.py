@@ -54,7 +54,7 @@ def many_loads(outcome: Outcome, n: int = 10_000) -> None:
     sim = vc.datasets.make_gap(500, random_state=0)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "cal.json")
-        vc.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}).save(path)
+        vc.calibrators.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}).save(path)
         for _ in range(n // 10):
             vc.load(path)
         before = memory()

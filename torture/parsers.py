@@ -71,8 +71,8 @@ def _apply(data: bytes, kind: str, **stated: str | None) -> int:
 
 
 @cache
-def _beta() -> vc.BetaCalibrator:
-    return vc.BetaCalibrator().fit(*_few_rows())
+def _beta() -> vc.calibrators.BetaCalibrator:
+    return vc.calibrators.BetaCalibrator().fit(*_few_rows())
 
 
 def csv_bytes(data: bytes) -> None:
@@ -184,7 +184,12 @@ def option_text(random: Random) -> None:
 
 
 CALIBRATORS = [
-    *(vc.VariableCalibrator, vc.TreeCalibrator, vc.AugmentedCalibrator, vc.BetaCalibrator),
+    *(
+        vc.VariableCalibrator,
+        vc.calibrators.TreeCalibrator,
+        vc.calibrators.AugmentedCalibrator,
+        vc.calibrators.BetaCalibrator,
+    ),
     *(
         vc.calibrators.HistogramCalibrator,
         vc.calibrators.ScalingBinningCalibrator,

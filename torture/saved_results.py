@@ -60,9 +60,9 @@ def saved_results(folder: Path) -> Iterator[SavedResult]:
         for make, data in [
             (vc.VariableCalibrator(), two),
             (vc.VariableCalibrator(), three),
-            (vc.TreeCalibrator(), two),
-            (vc.AugmentedCalibrator(), three),
-            (vc.BetaCalibrator(), two),
+            (vc.calibrators.TreeCalibrator(), two),
+            (vc.calibrators.AugmentedCalibrator(), three),
+            (vc.calibrators.BetaCalibrator(), two),
             (vc.calibrators.DirichletCalibrator(), three),
             (vc.calibrators.HistogramCalibrator(), three),
             (vc.calibrators.IsotonicCalibrator(), two),
@@ -177,7 +177,10 @@ def _classifier(folder: Path) -> SavedResult:
     p, y, _ = rows()
     X = np.column_stack([p, np.arange(len(p)) % 7])
     model = vc.VariableCalibratedClassifier(
-        LogisticRegression(), variables=[1], calibrator=vc.TreeCalibrator(max_depth=1), cv=2
+        LogisticRegression(),
+        variables=[1],
+        calibrator=vc.calibrators.TreeCalibrator(max_depth=1),
+        cv=2,
     ).fit(X, y)
     model.save(path)
 

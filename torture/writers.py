@@ -99,7 +99,7 @@ def _made(seed: int, folder: Path) -> dict[str, Any]:
         "rows": rows,
         "grown": vc.VariableCalibrator().fit(sim.p, sim.y, {"age": sim.v, "kind": kind}),
         "slices": vc.slices(sim.y, sim.p, {"age": sim.v, "kind": kind}, draws=19),
-        "tree": vc.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}),
+        "tree": vc.calibrators.TreeCalibrator().fit(sim.p, sim.y, {"age": sim.v}),
         "audit": vc.audit(sim.y, sim.p, {"age": sim.v}, ladder="none"),
         "collected": vc.collect(rows, bins),
     }

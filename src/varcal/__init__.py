@@ -40,14 +40,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal._search.surface import surface as surface
     from varcal._sums.collect import collect as collect
     from varcal._sums.collect import make_bins as make_bins
-    from varcal.calibrators import AugmentedCalibrator as AugmentedCalibrator
-    from varcal.calibrators import BetaCalibrator as BetaCalibrator
-    from varcal.calibrators import DirichletCalibrator as DirichletCalibrator
-    from varcal.calibrators import IsotonicCalibrator as IsotonicCalibrator
     from varcal.calibrators import MeanCalibrator as MeanCalibrator
-    from varcal.calibrators import PlattCalibrator as PlattCalibrator
-    from varcal.calibrators import TemperatureCalibrator as TemperatureCalibrator
-    from varcal.calibrators import TreeCalibrator as TreeCalibrator
     from varcal.calibrators import VariableCalibratedClassifier as VariableCalibratedClassifier
     from varcal.calibrators import VariableCalibrator as VariableCalibrator
     from varcal.calibrators.apply import apply as apply
@@ -75,15 +68,8 @@ _HOME = {
     "surface": "_search.surface",
     "vece": "_measures.metrics",
     "vece_scorer": "_measures.metrics",
-    "AugmentedCalibrator": "calibrators",
-    "BetaCalibrator": "calibrators",
-    "DirichletCalibrator": "calibrators",
-    "IsotonicCalibrator": "calibrators",
     "MeanCalibrator": "calibrators",
     "Monitor": "_monitor.monitor",
-    "PlattCalibrator": "calibrators",
-    "TemperatureCalibrator": "calibrators",
-    "TreeCalibrator": "calibrators",
     "VariableCalibratedClassifier": "calibrators",
     "VariableCalibrationDisplay": "_measures.display",
     "VariableCalibrator": "calibrators",

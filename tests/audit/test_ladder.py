@@ -83,7 +83,7 @@ def test_the_error_by_score_after_pooling_is_not_biased_to_0():
     for seed in range(30):
         y, p, variables = rows(800, WORLDS["score curve"], seed)
         rungs.append(vc.audit(y, p, variables, ladder="score").ladder.rung("score curve"))
-        q = vc.BetaCalibrator().fit(p, y).predict_proba(p_true)[:, 1]
+        q = vc.calibrators.BetaCalibrator().fit(p, y).predict_proba(p_true)[:, 1]
         tenth = np.argsort(np.argsort(q)) // 2000
         true.append(np.abs(np.bincount(tenth, q - q_true)).sum() / 20_000)
     assert np.mean(true) > 0.01

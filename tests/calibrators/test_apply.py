@@ -38,7 +38,7 @@ def rows():
 
 @pytest.fixture(scope="module")
 def tree(rows):
-    return vc.TreeCalibrator(min_leaf=0.1).fit(
+    return vc.calibrators.TreeCalibrator(min_leaf=0.1).fit(
         rows.select(["p"]), rows["y"], rows.select(["age", "city"])
     )
 
@@ -236,7 +236,7 @@ def test_invalid_outputs(rows, tree, tmp_path):
 
 def test_fitted_on_arrays(rows, tmp_path):
     p, y, age = (rows[name].to_numpy() for name in ("p", "y", "age"))
-    cal = vc.TreeCalibrator().fit(p, y, age)
+    cal = vc.calibrators.TreeCalibrator().fit(p, y, age)
     path, out = write(rows, tmp_path / "in.csv"), tmp_path / "out.csv"
     with pytest.raises(InputError, match=r"unknown.*\n.*p="):
         vc.apply(cal, path, out)

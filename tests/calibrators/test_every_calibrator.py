@@ -261,13 +261,17 @@ def test_logits_are_taken_as_their_probabilities(n_classes):
     if n_classes == 2:
         z, p = z[:, 1] - z[:, 0], p[:, 1]
     old, new = {"v": X["v"][:300]}, {"v": X["v"][300:]}
-    for method in (vc.BetaCalibrator, vc.TemperatureCalibrator, vc.VariableCalibrator):
+    for method in (
+        vc.calibrators.BetaCalibrator,
+        vc.calibrators.TemperatureCalibrator,
+        vc.VariableCalibrator,
+    ):
         of_logits = method().fit(z[:300], y[:300], old, from_logits=True)
         found = of_logits.predict_proba(z[300:], new, from_logits=True)
         wanted = method().fit(p[:300], y[:300], old).predict_proba(p[300:], new)
         np.testing.assert_allclose(found, wanted, atol=1e-9)
     with pytest.raises(InputError, match="if these are logits, pass from_logits=True"):
-        vc.BetaCalibrator().fit(3 * z, y)
+        vc.calibrators.BetaCalibrator().fit(3 * z, y)
 
 
 def test_a_class_that_is_not_ours_is_not_saved(tmp_path):

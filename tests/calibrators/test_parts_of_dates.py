@@ -26,7 +26,8 @@ def world(n=6_000, zone=None, seed=0):
 
 
 @pytest.mark.parametrize(
-    "calibrator", [vc.VariableCalibrator(), vc.TreeCalibrator(min_leaf=0.02, max_depth=5)]
+    "calibrator",
+    [vc.VariableCalibrator(), vc.calibrators.TreeCalibrator(min_leaf=0.02, max_depth=5)],
 )
 def test_a_daily_cycle_is_repaired(calibrator):
     p, y, X = world(12_000)
@@ -46,11 +47,13 @@ def test_parts_in_words_and_effects():
     model = vc.VariableCalibrator().fit(p, y, X)
     assert model.describe().rows[0]["along"] == "when (hour)"
     assert "when (hour)" in list(model.effects())
-    assert "when (hour)" in str(vc.TreeCalibrator(min_leaf=0.02).fit(p, y, X).describe())
+    assert "when (hour)" in str(
+        vc.calibrators.TreeCalibrator(min_leaf=0.02).fit(p, y, X).describe()
+    )
     one_day = X.assign(when=pd.to_datetime("2024-05-01 12:00"))
-    assert vc.TreeCalibrator().fit(p, y, one_day).schema_.names == ("when", "age")
+    assert vc.calibrators.TreeCalibrator().fit(p, y, one_day).schema_.names == ("when", "age")
     named = X.assign(**{"when (hour)": 1.0 * X["when"].dt.hour})
-    assert vc.TreeCalibrator().fit(p, y, named).schema_.names.count("when (hour)") == 1
+    assert vc.calibrators.TreeCalibrator().fit(p, y, named).schema_.names.count("when (hour)") == 1
 
 
 @pytest.mark.parametrize("zone", ZONES)
@@ -85,7 +88,7 @@ def test_exports_and_files_compute_parts(name, zone, tmp_path):
 def test_dates_that_are_text():
     p, y, X = world(3_000)
     text = X.assign(when=X["when"].dt.strftime("%Y-%m-%dT%H:%M:%S+02:00"))
-    model = vc.TreeCalibrator(min_leaf=0.02).fit(p, y, text)
+    model = vc.calibrators.TreeCalibrator(min_leaf=0.02).fit(p, y, text)
     assert model.schema_.parts[0] == ("when", "hour", "+02:00")
     # The same instants in another zone are at the same hour of the clock of the fit.
     zoned = X.assign(when=pd.to_datetime(text["when"], utc=True).dt.tz_convert("Asia/Tokyo"))

@@ -403,7 +403,7 @@ def _keep_comparison(record, key, found):
 def _comparisons(record):
     y, p, X = _binary(2500, 12)
     fit, held = slice(None, 1500), slice(1500, None)
-    tree = vc.TreeCalibrator().fit(p[fit], y[fit], _part(X, fit))
+    tree = vc.calibrators.TreeCalibrator().fit(p[fit], y[fit], _part(X, fit))
     methods = {"raw": p[held], "tree": tree.predict_proba(p[held], _part(X, held))}
     two = {name: X[name][held] for name in ("age", "kind")}
     some = {"y": y[held], "methods": methods, "X": two}
@@ -520,13 +520,13 @@ def _many_rows(record, folder):
 def _every_calibrator():
     """Return calibrators of every kind by name, with the settings that they have."""
     return {
-        "augmented": vc.AugmentedCalibrator(),
-        "augmented/logistic": vc.AugmentedCalibrator(
-            vc.PlattCalibrator(smooth_targets=False, eps=1e-300), degree=1, l2=5.0
+        "augmented": vc.calibrators.AugmentedCalibrator(),
+        "augmented/logistic": vc.calibrators.AugmentedCalibrator(
+            vc.calibrators.PlattCalibrator(smooth_targets=False, eps=1e-300), degree=1, l2=5.0
         ),
-        "beta": vc.BetaCalibrator(),
-        "beta/am": vc.BetaCalibrator(parameters="am"),
-        "beta/paper": vc.BetaCalibrator.paper(),
+        "beta": vc.calibrators.BetaCalibrator(),
+        "beta/am": vc.calibrators.BetaCalibrator(parameters="am"),
+        "beta/paper": vc.calibrators.BetaCalibrator.paper(),
         "dirichlet": vc.calibrators.DirichletCalibrator(),
         "dirichlet/odir": vc.calibrators.DirichletCalibrator(penalty="off_diagonal", l2=0.01),
         "dirichlet/paper": vc.calibrators.DirichletCalibrator.paper(),
@@ -539,8 +539,8 @@ def _every_calibrator():
         "scaling-binning/paper": vc.calibrators.ScalingBinningCalibrator.paper(),
         "shift": vc.calibrators.ShiftCalibrator(),
         "temperature": vc.calibrators.TemperatureCalibrator(),
-        "tree": vc.TreeCalibrator(),
-        "tree/isotonic": vc.TreeCalibrator(
+        "tree": vc.calibrators.TreeCalibrator(),
+        "tree/isotonic": vc.calibrators.TreeCalibrator(
             vc.calibrators.IsotonicCalibrator(), max_depth=2, min_leaf=0.2
         ),
         "vector-scaling": vc.calibrators.VectorScalingCalibrator(),
@@ -611,8 +611,8 @@ def _papers(record):
     y, p, X = _overconfident_adult(0, 2000)
     _, new_p, new = _overconfident_adult(10_000, 12_000)
     for name, calibrator in {
-        "augmented/paper": vc.AugmentedCalibrator.paper("adult"),
-        "tree/paper": vc.TreeCalibrator.paper("bank"),
+        "augmented/paper": vc.calibrators.AugmentedCalibrator.paper("adult"),
+        "tree/paper": vc.calibrators.TreeCalibrator.paper("bank"),
     }.items():
         answer = calibrator.fit(p, y, X).predict_proba(new_p, new)
         record.keep(f"calibrators/adult/{name}/predict_proba", answer)
@@ -654,7 +654,7 @@ def _classifiers(record):
 def _applied(record, folder):
     _, p, X = _binary(800, 19)
     y, fit_p, fit_X = _binary(1000, 20)
-    calibrator = vc.TreeCalibrator().fit(pa.table({"p": fit_p}), y, fit_X)
+    calibrator = vc.calibrators.TreeCalibrator().fit(pa.table({"p": fit_p}), y, fit_X)
     calibrator.save(folder / "calibrator.json")
     rows = pa.table({"id": np.arange(len(p)), "p": p, **X})
     sources = _sources(rows, folder)

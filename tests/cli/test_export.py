@@ -14,7 +14,7 @@ def saved(tmp_path):
     rng = np.random.default_rng(0)
     p, age = rng.uniform(0.05, 0.95, 2_000), rng.uniform(20, 80, 2_000)
     y = rng.random(2_000) < p ** (age / 50)
-    vc.TreeCalibrator().fit(p, y, {"age": age}).save(tmp_path / "cal.json")
+    vc.calibrators.TreeCalibrator().fit(p, y, {"age": age}).save(tmp_path / "cal.json")
     return tmp_path / "cal.json"
 
 

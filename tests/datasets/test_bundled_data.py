@@ -57,9 +57,9 @@ class TestYelp:
         found = {
             "uncalibrated": held.p,
             "platt": vc.calibrators.PlattCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
-            "beta": vc.BetaCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
+            "beta": vc.calibrators.BetaCalibrator.paper().fit(fit.p, fit.y).predict_proba(held.p),
         }
-        for calibrator in (vc.TreeCalibrator, vc.AugmentedCalibrator):
+        for calibrator in (vc.calibrators.TreeCalibrator, vc.calibrators.AugmentedCalibrator):
             fitted = calibrator.paper("yelp").fit(fit.p, fit.y, fit["length"])
             found[calibrator.__name__] = fitted.predict_proba(held.p, held["length"])
         figures = {

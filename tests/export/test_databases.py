@@ -110,7 +110,7 @@ def test_parts_of_dates(zone, database):
     cycle = np.sin(when.dt.hour / 4) + (when.dt.day_of_week > 4) + (when.dt.month < 3)
     y = rng.random(2_000) < 1 / (1 + np.exp(-np.log(p / (1 - p)) - cycle.fillna(0)))
     given = {"day": when if zone else day}
-    model = vc.TreeCalibrator(min_leaf=0.02, max_depth=6).fit(p, y, given)
+    model = vc.calibrators.TreeCalibrator(min_leaf=0.02, max_depth=6).fit(p, y, given)
     assert len({split.variable for split in splits(model.tree_)}) >= 3
     connection, dialect, load = database
     load(connection, columns(p, {"day": day}))
@@ -175,7 +175,9 @@ def test_queries_are_parsed(dialect):
     models = [fitted(calibrator, data) for calibrator in ALL for data in (binary, many)]
     p, v = drawn(1_000, 3, hostile=False)
     hours = pd.Series(v["day"]).dt.tz_localize("Europe/Berlin", ambiguous="NaT")
-    models.append(vc.TreeCalibrator().fit(p, (hours.dt.hour > 11).astype(int), {"hours": hours}))
+    models.append(
+        vc.calibrators.TreeCalibrator().fit(p, (hours.dt.hour > 11).astype(int), {"hours": hours})
+    )
     for model in [*models, *(awkward(name, sex=sex) for name in BY_VARIABLE)]:
         query = model.to_sql(dialect).query
         parsed = sqlglot.parse_one(query, dialect=dialect)
@@ -220,12 +222,12 @@ def test_what_cannot_be_run_is_refused():
 def test_levels_that_cannot_be_told_apart_are_refused():
     p, y, _ = binary()
     mixed = pd.Series(pd.Categorical([1, "1"] * 200))
-    model = vc.TreeCalibrator(min_leaf=0.01, max_depth=4).fit(p, y, mixed)
+    model = vc.calibrators.TreeCalibrator(min_leaf=0.01, max_depth=4).fit(p, y, mixed)
     with pytest.raises(InputError, match="two levels that are written '1'"):
         model.to_sql("duckdb")
     parts = pd.Series(pd.Categorical(np.where(p > np.median(p), 1.5, 2.5)))
     lift = np.random.default_rng(0).random(len(p)) < np.where(p > np.median(p), 0.9, 0.1)
-    model = vc.TreeCalibrator(min_leaf=0.01).fit(p, lift, {"x": parts})
+    model = vc.calibrators.TreeCalibrator(min_leaf=0.01).fit(p, lift, {"x": parts})
     with pytest.raises(InputError, match=r"level 1\.5, which is neither text"):
         model.to_python()
 

@@ -184,7 +184,7 @@ def test_variables_may_be_named_like_words_and_parts_of_a_query(database):
     assert close(onnx.run(p, dict(reversed(v.items()))), model.predict_proba(p, v))
     with pytest.raises(InputError, match="no column 'order'"):
         onnx.run(p, {name: v[name] for name in names[1:]})
-    model = vc.TreeCalibrator().fit(p, y, {"P": p})
+    model = vc.calibrators.TreeCalibrator().fit(p, y, {"P": p})
     found = model.to_sql("duckdb", X={"P": "p"}).run(database)
     assert close(found, model.predict_proba(p, {"P": p}))
 

@@ -93,7 +93,7 @@ def test_variables_of_another_kind_are_refused():
 def test_durations_are_refused_with_the_way_out(rng):
     p = rng.random(200)
     waited = rng.integers(0, 1000, 200).astype("timedelta64[s]")
-    model = vc.TreeCalibrator().fit(p, rng.random(200) < p, {"waited": waited})
+    model = vc.calibrators.TreeCalibrator().fit(p, rng.random(200) < p, {"waited": waited})
     with pytest.raises(InputError, match="'waited' holds durations") as caught:
         model.to_python()
     assert "seconds" in caught.value.hint

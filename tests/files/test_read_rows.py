@@ -47,7 +47,7 @@ def test_lines_that_crash_pyarrow_are_refused(name, tmp_path, applied):
 def applied(tmp_path):
     """Calibrate a file of JSON lines, and return the number of its rows."""
     sim = vc.datasets.make_gap(100)
-    fitted = vc.BetaCalibrator().fit(sim.p, sim.y)
+    fitted = vc.calibrators.BetaCalibrator().fit(sim.p, sim.y)
 
     def read(content):
         path = tmp_path / "rows.jsonl"

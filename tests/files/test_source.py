@@ -31,7 +31,7 @@ def write(rows, path):
 @pytest.fixture(scope="module")
 def tree():
     rows = make_rows(seed=9)
-    return vc.TreeCalibrator().fit(rows.select(["p"]), rows["y"], {"v": rows["v"]})
+    return vc.calibrators.TreeCalibrator().fit(rows.select(["p"]), rows["y"], {"v": rows["v"]})
 
 
 @pytest.fixture(params=["at once", "in batches"])

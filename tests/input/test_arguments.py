@@ -220,7 +220,7 @@ def test_errors_of_columns_and_settings(settings, message, hint):
         ("X", lambda X: vc.audit("y", "p", X, data=pl.DataFrame(ROWS).lazy())),
         ("X", lambda X: vc.compare("y", {"a": "p"}, X, data=ROWS)),
         ("X", lambda X: vc.slices("y", "p", X, data=ROWS)),
-        ("X", lambda X: vc.TreeCalibrator().fit([0.1, 0.2], [0, 1], X)),
+        ("X", lambda X: vc.calibrators.TreeCalibrator().fit([0.1, 0.2], [0, 1], X)),
         ("X", lambda X: vc.audit(vc.collect(ROWS, vc.make_bins("y", "p", data=ROWS)), X=X)),
     ],
 )
@@ -232,7 +232,7 @@ def test_errors_call_the_variables_as_the_function_does(argument, call):
 
 def test_a_fit_says_that_its_scores_come_first_and_names_blocks():
     with pytest.raises(InputError, match=r"y is not a label.*\nhint: .*fit\(p, y, X\)"):
-        vc.TreeCalibrator().fit(Y, P, Y)
+        vc.calibrators.TreeCalibrator().fit(Y, P, Y)
     with pytest.raises(InputError, match="blocks is missing: None at row 3") as caught:
         vc.VariableCalibrator().fit(P, Y, Y, blocks=[1, 2, 3, None] * 10)
     assert caught.value.argument == "blocks"
@@ -266,7 +266,7 @@ CALLS = {
     "vece": lambda y, p, X, w: vc.vece(y, p, X["age"], sample_weight=w),
     "audit": lambda y, p, X, w: vc.audit(y, p, X, sample_weight=w, ladder="none"),
     "compare": lambda y, p, X, w: vc.compare(y, {"a": p, "b": p**2}, X, sample_weight=w),
-    "fit": lambda y, p, X, w: vc.TreeCalibrator().fit(p, y, X, sample_weight=w),
+    "fit": lambda y, p, X, w: vc.calibrators.TreeCalibrator().fit(p, y, X, sample_weight=w),
 }
 
 
@@ -308,7 +308,7 @@ def test_repeated_nested_and_mixed_labels(index):
 
 
 def test_columns_of_dicts_and_predictions_are_compared_as_well():
-    fitted = vc.TreeCalibrator().fit(SCORES, OUTCOMES, X)
+    fitted = vc.calibrators.TreeCalibrator().fit(SCORES, OUTCOMES, X)
     with pytest.raises(InputError, match="X has the index labels of p in another order"):
         fitted.predict_proba(SCORES[:50], X[:50][::-1])
     with pytest.raises(InputError, match="X 'age' has the index labels of y"):

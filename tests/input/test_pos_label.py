@@ -93,7 +93,7 @@ def test_searches_and_surfaces_follow_the_positive_class():
     np.testing.assert_allclose(one.gap, -two.gap, atol=1e-9)
 
 
-@pytest.mark.parametrize("method", [vc.calibrators.PlattCalibrator, vc.TreeCalibrator])
+@pytest.mark.parametrize("method", [vc.calibrators.PlattCalibrator, vc.calibrators.TreeCalibrator])
 def test_a_calibrator_keeps_the_class_of_its_vector(method, tmp_path):
     fitted = method().fit(P, Y, {"v": V}, pos_label="bad")
     expected = method().fit(P, (Y == "bad").astype(int), {"v": V}).predict_proba(P, {"v": V})

@@ -25,5 +25,7 @@ def test_logits_of_a_network(n_classes):
     known = known if n_classes == 1 else known / known.sum(axis=1, keepdims=True)
     found = vc.vece(p=raw, from_logits=True, **given)
     assert found == pytest.approx(vc.vece(p=known, **given), abs=1e-5)
-    fit = vc.TemperatureCalibrator().fit(raw, y.numpy(), classes=given["classes"], from_logits=True)
+    fit = vc.calibrators.TemperatureCalibrator().fit(
+        raw, y.numpy(), classes=given["classes"], from_logits=True
+    )
     assert fit.predict_proba(raw, from_logits=True).shape == (600, max(n_classes, 2))

@@ -98,7 +98,7 @@ def tree():
     rng = np.random.default_rng(4)
     p, v = rng.random(2_000), rng.normal(size=2_000)
     y = rng.random(2_000) < np.clip(p + 0.2 * np.sign(v), 0, 1)
-    return vc.TreeCalibrator().fit(pa.table({"p": p}), y, {"age": v})
+    return vc.calibrators.TreeCalibrator().fit(pa.table({"p": p}), y, {"age": v})
 
 
 def test_a_calibrator_is_applied_lazily(frame, table, tree, tmp_path):
@@ -141,7 +141,7 @@ def test_the_guide(classic, tmp_path):
         (tmp_path / "predictions" / f"day={day}").mkdir(parents=True)
         parquet.write_table(part, tmp_path / "predictions" / f"day={day}" / "rows.parquet")
     scores = pa.table({"p": rows["p"]})
-    cal = vc.TreeCalibrator().fit(scores, rows["y"], {"age": rows["age"].astype(float)})
+    cal = vc.calibrators.TreeCalibrator().fit(scores, rows["y"], {"age": rows["age"].astype(float)})
     for name in ("predictions", "calibrated"):  # the session has a folder of its own
         block = block.replace(f'"{name}"', repr(str(tmp_path / name)))
     scope = {"vc": vc, "cal": cal, "spark": classic}

@@ -76,8 +76,8 @@ USES = {
     "vece": lambda v: vc.vece(Y, P, v),
     "curve": lambda v: vc.curve(Y, P, v),
     "estimate": lambda v: vc.estimate(Y, P, v),
-    "tree": lambda v: vc.TreeCalibrator().fit(P, Y, {"v": v}),
-    "augmented": lambda v: vc.AugmentedCalibrator().fit(P, Y, {"v": v}),
+    "tree": lambda v: vc.calibrators.TreeCalibrator().fit(P, Y, {"v": v}),
+    "augmented": lambda v: vc.calibrators.AugmentedCalibrator().fit(P, Y, {"v": v}),
     "labels": lambda v: vc.ece(v, P),
     "labels of a fit": lambda v: vc.calibrators.PlattCalibrator().fit(P, v).predict(P),
     "groups": lambda v: vc.estimate(Y, P, P, groups=v),
@@ -175,7 +175,7 @@ def test_the_ends_of_the_calendar_have_their_offset():
 
 def test_large_labels_are_kept_exactly(tmp_path):
     labels = np.array([2**63, 2**63 + 1], dtype=np.uint64)[Y]
-    fit = vc.BetaCalibrator().fit(P, labels)
+    fit = vc.calibrators.BetaCalibrator().fit(P, labels)
     assert fit.classes_.tolist() == [2**63, 2**63 + 1]
     fit.save(tmp_path / "cal.json")
     again = vc.load(tmp_path / "cal.json")
@@ -218,7 +218,7 @@ def test_dates_keep_their_zone_between_fit_and_prediction(zone, tmp_path):
     days = pd.Series(pd.date_range("2020", periods=N, tz=zone))
     wrong = days.dt.tz_localize(None) if zone else days.dt.tz_localize("UTC")
     fit = vc.VariableCalibrator().fit(P, Y, {"day": days})
-    tree = vc.TreeCalibrator().fit(P, Y, {"day": days})
+    tree = vc.calibrators.TreeCalibrator().fit(P, Y, {"day": days})
     tree.save(tmp_path / "cal.json")
     calls = [fit.predict_proba, fit.predict_interval, fit.to_onnx().run, tree.predict_proba]
     for call in (*calls, vc.load(tmp_path / "cal.json").predict_proba):

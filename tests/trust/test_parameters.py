@@ -93,8 +93,8 @@ LARGE = [
     ("n_bins", lambda n: vc.rows_needed(0.1, n_bins=n), MOST_BINS),
     ("n_bins", lambda n: vc.datasets.make_gap(9).vece_in_bins(n), 10_000),
     ("grid", lambda n: vc.curve(Y, P, P, grid=n), MOST_POINTS),
-    ("max_depth", lambda n: vc.TreeCalibrator(max_depth=n).fit(P, Y, P), 64),
-    ("degree", lambda n: vc.AugmentedCalibrator(degree=n).fit(P, Y, P), 20),
+    ("max_depth", lambda n: vc.calibrators.TreeCalibrator(max_depth=n).fit(P, Y, P), 64),
+    ("degree", lambda n: vc.calibrators.AugmentedCalibrator(degree=n).fit(P, Y, P), 20),
     ("n", lambda n: vc.datasets.make_gap(n), 100_000_000),
 ]
 

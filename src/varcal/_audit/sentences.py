@@ -68,7 +68,7 @@ OF_CLASSES = {SHIFT: "one number per class", CURVE: "one map of all scores (Diri
 #: Code and command that learn each repair.
 LINES = {
     SHIFT: ("vc.calibrators.ShiftCalibrator().fit(p, y{})", "shift"),
-    CURVE: ("vc.BetaCalibrator().fit(p, y{})", "score-curve"),
+    CURVE: ("vc.calibrators.BetaCalibrator().fit(p, y{})", "score-curve"),
     VARIABLES: ("vc.VariableCalibrator().fit(p, y, X{})", "variables"),
 }
 #: Said where no repair that was tried is enough.

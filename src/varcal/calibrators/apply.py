@@ -169,7 +169,7 @@ def apply(
     >>> folder = pathlib.Path(tempfile.mkdtemp())
     >>> _ = (folder / "new.csv").write_text("id,p,age\n007,0.9,31\n008,0.8,54\n")
     >>> sim = vc.datasets.make_gap(500)
-    >>> cal = vc.TreeCalibrator().fit(sim.p, sim.y, {"age": 20 + 60 * sim.v})
+    >>> cal = vc.calibrators.TreeCalibrator().fit(sim.p, sim.y, {"age": 20 + 60 * sim.v})
     >>> vc.apply(cal, folder / "new.csv", folder / "out.csv", p="p").n_rows
     2
     >>> (folder / "out.csv").read_text().splitlines()[0]
