@@ -63,7 +63,7 @@ def test_exports_and_files_compute_parts(name, zone, tmp_path):
     pytest.importorskip("onnxruntime", reason="onnxruntime is not installed")
     p, y, X = world(3_000, zone)
     X.loc[:20, "when"] = pd.NaT
-    model = getattr(vc, name)().fit(p, y, X)
+    model = getattr(vc.calibrators, name)().fit(p, y, X)
     wanted = model.predict_proba(p, X)
     exported = model.to_sql("duckdb")
     with duckdb.connect() as connection:
