@@ -11,6 +11,7 @@ import numpy as np
 
 from varcal._text import MINUS
 
+_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 # Significant digits to try.
 _NUMBER_DIGITS = range(6, 18)
 _DURATION_DIGITS = range(3, 18)
@@ -186,7 +187,8 @@ def on_clock(value: float, zone: str) -> float:
     if zone[0] in "+-":
         return float(value) + zone_offset(zone)
     try:
-        at = dt.datetime.fromtimestamp(np.floor(value), ZoneInfo(zone))
+        # fromtimestamp() refuses instants before 1970 on Windows.
+        at = (_EPOCH + dt.timedelta(seconds=np.floor(value))).astimezone(ZoneInfo(zone))
     except (KeyError, ValueError, OverflowError, OSError):
         return float(value)
     offset = at.utcoffset()

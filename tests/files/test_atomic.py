@@ -47,6 +47,24 @@ def test_an_error_leaves_the_file_and_nothing_else(tmp_path):
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["kept.csv"]
 
 
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="open files are listed in /proc")
+@pytest.mark.parametrize("name", ["rows.csv", "rows.jsonl.gz", "rows.arrow", "rows.parquet"])
+def test_no_file_is_open_while_it_is_replaced(name, tmp_path, monkeypatch):
+    """Windows refuses that."""
+    (tmp_path / "given.csv").write_text("p\n0.2\n0.7\n")
+    out, replace, seen = tmp_path / name, os.replace, []
+
+    def watched(draft, target):
+        opened = [os.path.realpath(one) for one in os.scandir("/proc/self/fd")]
+        seen.append({str(draft), str(target)} & set(opened))
+        replace(draft, target)
+
+    monkeypatch.setattr(os, "replace", watched)
+    vc.apply(FITTED, tmp_path / "given.csv", out, p="p", column="q")
+    vc.apply(FITTED, out, out, p="p", column="r")
+    assert seen == [set(), set()]
+
+
 def test_links_stay_links(tmp_path):
     (tmp_path / "real").mkdir()
     target, link = tmp_path / "real" / "file.json", tmp_path / "link.json"

@@ -84,16 +84,16 @@ def _refuse(p):
 """
 _CLOCK = """
 def _clock(zone):
-    from datetime import datetime
+    from datetime import datetime, timedelta, timezone
     from zoneinfo import ZoneInfo
 
-    known = ZoneInfo(zone)
+    known, start = ZoneInfo(zone), datetime(1970, 1, 1, tzinfo=timezone.utc)
 
     def local(seconds):
         if seconds != seconds:
             return seconds
         try:
-            offset = datetime.fromtimestamp(seconds // 1, known).utcoffset()
+            offset = (start + timedelta(seconds=seconds // 1)).astimezone(known).utcoffset()
         except (ValueError, OverflowError, OSError):
             return seconds
         return seconds + offset.total_seconds()

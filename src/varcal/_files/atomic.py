@@ -144,7 +144,8 @@ def write_whole(path: str | PathLike[str], text: str) -> None:
     ('complete', 1)
     """
     with whole_file(path) as draft:
-        draft.write_text(text, encoding="utf-8")
+        # The same bytes on every system.
+        draft.write_text(text, encoding="utf-8", newline="\n")
 
 
 def refuse_input(out: str | PathLike[str], what: str, *inputs: str | PathLike[str]) -> None:

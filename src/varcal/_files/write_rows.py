@@ -77,7 +77,11 @@ def open_sink(
             yield lambda batch: _written(parquet_file.write_batch, batch)
     elif format == "arrow":
         options = pa.ipc.IpcWriteOptions(emit_dictionary_deltas=True)
-        with pa.ipc.new_file(str(path), schema, options=options) as arrow_file:
+        # Given a path, PyArrow would leave the file open, which Windows does not replace then.
+        with (
+            pa.OSFile(str(path), "wb") as file,
+            pa.ipc.new_file(file, schema, options=options) as arrow_file,
+        ):
             levels: dict[str, Any] = {}
             yield lambda batch: arrow_file.write_batch(_with_shared_levels(batch, levels))
     else:
