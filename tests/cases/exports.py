@@ -62,7 +62,8 @@ def awkward(calibrator, *, sex=SEX, n_classes=2, **options):
         q /= q.sum(axis=1, keepdims=True)
         y = (rng.random((n, 1)) > np.cumsum(q, axis=1)).sum(axis=1).clip(0, n_classes - 1)
     settings = {"TreeCalibrator": {"min_leaf": 0.02, "max_depth": 4}}
-    return getattr(vc.calibrators, calibrator)(**settings.get(calibrator, {}) | options).fit(p, y, v)
+    options = settings.get(calibrator, {}) | options
+    return getattr(vc.calibrators, calibrator)(**options).fit(p, y, v)
 
 
 def small(sex=SEX):
