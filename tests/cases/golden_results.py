@@ -12,18 +12,11 @@ Only where a change of results is intended, write the file again::
 
 import json
 import math
-import tempfile
 from pathlib import Path
 
-import duckdb
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
-import pyarrow.dataset
-from pyarrow import csv, parquet
-from sklearn.linear_model import RidgeClassifier
-from sklearn.model_selection import cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
 
@@ -101,17 +94,11 @@ def results():
         ``exact`` and ``close``, each a dict of plain values by name.
     """
     record = Record()
-    with threadpool_limits(1), tempfile.TemporaryDirectory() as folder:
-        for part in (_datasets, _simulations, _errors, _bin_tables, _estimates, _curves):
+    with threadpool_limits(1):
+        for part in (_errors, _bin_tables, _estimates, _curves, _reliabilities):
             part(record)
-        for part in (_reliabilities, _comparisons, _scorers, _classifiers, _audits):
+        for part in (_audits, _comparisons, _collections, _calibrators):
             part(record)
-        for part in (_collections, _calibrators):
-            part(record)
-        for part in (_lazy_rows, _many_rows, _applied):
-            home = Path(folder) / part.__name__
-            home.mkdir()
-            part(record, home)
     return {"exact": record.exact, "close": record.close}
 
 
@@ -193,27 +180,6 @@ def _multiclass(n, seed, power=0.65):
     )
     p = np.exp(power * logits)
     return np.array(list("abcd"))[drawn], p / p.sum(axis=1, keepdims=True), X
-
-
-# Data sets and simulators
-
-
-def _datasets(record):
-    for name in ("adult", "yelp"):
-        record.fields(f"datasets/{name}", getattr(vc.datasets, f"load_{name}")(), ("y", "p"))
-    record.keep("datasets/census/y_train", vc.datasets.load_census().y_train)
-
-
-def _simulations(record):
-    make = vc.datasets.make_gap
-    shapes = ("tilt", "hump", "step", "tail", "sine", "none")
-    found = {shape: make(1000, shape) for shape in shapes}
-    for scores in ("uniform", "rare", "confident"):
-        found[scores] = make(1000, "tail", vece=0.002, scores=scores)
-    for variable in ("tied", "categorical"):
-        found[variable] = make(1000, variable=variable, random_state=4)
-    for name, sim in found.items():
-        record.fields(f"simulations/gap/{name}", sim, ("y", "rate", "ece", "vece"))
 
 
 # Errors by bins
@@ -422,16 +388,7 @@ def _comparisons(record):
         _keep_comparison(record, f"compare/{name}", one)
 
 
-def _scorers(record):
-    y, _, X = _adult(0, 2000)
-    numbers = np.column_stack([X[name] for name in VARIABLES[:4]])
-    joint = vc.vece_scorer([0, 3], n_bins=4, norm=2)
-    for name, scorer in {"ece": vc.ece_scorer(n_bins=15), "vece/joint": joint}.items():
-        scores = cross_val_score(GaussianNB(), numbers, y, scoring=scorer, cv=3)
-        record.keep(f"scorers/{name}", scores)
-
-
-# Rows that come in batches or stay elsewhere
+# Sums of batches
 
 
 def _frame(first, last):
@@ -461,57 +418,6 @@ def _collections(record):
     plan = vc.make_bins("y", "p", data=days[0], **roles)
     total = sum(vc.collect(day, plan) for day in days)
     record.keep("collected/weights/vece", vc.vece(total, v="age", event="classwise"))
-
-
-def _sources(rows, folder):
-    """Give the same rows to every reader."""
-    parquet.write_table(rows, folder / "rows.parquet", row_group_size=700)
-    csv.write_csv(rows, folder / "rows.csv")
-    parts = folder / "parts"
-    parts.mkdir()
-    for number in range(3):
-        length = len(rows) // 3 + 1
-        parquet.write_table(rows.slice(number * length, length), parts / f"{number}.parquet")
-    return {
-        "arrow": rows,
-        "pandas": rows.to_pandas(),
-        "parquet": folder / "rows.parquet",
-        "csv": folder / "rows.csv",
-        "parts": parts,
-        "dataset": pyarrow.dataset.dataset(folder / "rows.parquet"),
-        "polars": pl.scan_parquet(folder / "rows.parquet"),
-        "duckdb": duckdb.sql("select * from rows"),
-    }
-
-
-def _lazy_rows(record, folder):
-    sources = _sources(_frame(0, 2000), folder)
-    for name, source in sources.items():
-        key = f"sources/{name}"
-        record.keep(f"{key}/ece", vc.ece("y", "p", data=source, sample_weight="weight"))
-        record.keep(f"{key}/vece", vc.vece("y", "p", ["age", "sex"], data=source))
-        found = vc.estimate("y", "p", "workclass", data=source, groups="unit", event="positive")
-        record.fields(f"{key}/estimate", found, ESTIMATE)
-        ranked = vc.audit("y", "p", ["age", "workclass", "capital-gain"], data=source)
-        record.keep(f"{key}/audit/order", [row.variable for row in ranked])
-        for row in ranked:
-            record.keep(f"{key}/audit/{row.variable}", row.uneven.debiased)
-        plan = vc.make_bins("y", "p", ["age", "workclass"], data=source)
-        total = vc.collect(source, plan) + vc.collect(sources["arrow"], plan)
-        record.keep(f"{key}/collected/n_rows", total.n_rows)
-        record.keep(f"{key}/collected/vece", vc.vece(total, v="age"))
-
-
-def _many_rows(record, folder):
-    """So many rows that edges are chosen by a sample, and that sums are taken in passes."""
-    sim = vc.datasets.make_gap(1_050_000, "sine", random_state=8)
-    path = folder / "rows.parquet"
-    parquet.write_table(pa.table({"y": sim.y, "p": sim.p, "v": sim.v}), path)
-    record.keep("many/memory/vece", vc.vece(sim.y, sim.p, sim.v, event="positive"))
-    for name, source in {"parquet": path, "polars": pl.scan_parquet(path)}.items():
-        table = vc.bin_table("y", "p", "v", data=source, event="positive").columns
-        record.keep(f"many/{name}/n", table["n"], exact=True)
-        record.keep(f"many/{name}/high", table["high"], exact=True)
 
 
 # Calibrators
@@ -631,39 +537,6 @@ def _many_classes(record):
         calibrator.fit(p[:600], y[:600], {"half": np.arange(600) % 2})
         answer = calibrator.predict_proba(p[600:], {"half": np.arange(300) % 2})
         record.keep(f"calibrators/many-classes/{name}", answer)
-
-
-def _classifiers(record):
-    y, _, X = _adult(0, 2400)
-    numbers = np.column_stack([X[name] for name in VARIABLES[:4]]).astype(float)
-    fit, held = slice(None, 1600), slice(1600, None)
-    train, train_y = numbers[fit], y[fit]
-    many = len(train_y)
-    make = vc.VariableCalibratedClassifier
-    found = {
-        "plain": make(GaussianNB()).fit(train, train_y),
-        "ensemble": make(GaussianNB(), variables=[0, 3], cv=3, ensemble=True).fit(train, train_y),
-        "weights": make(GaussianNB(), variables=0).fit(train, train_y, _weights(many)),
-        "groups": make(GaussianNB(), variables=0).fit(train, train_y, groups=_groups(many, 90)),
-        "ridge": make(RidgeClassifier(), variables=0).fit(train, train_y),
-    }
-    for name, classifier in found.items():
-        record.keep(f"classifier/{name}/predict_proba", classifier.predict_proba(numbers[held]))
-
-
-def _applied(record, folder):
-    _, p, X = _binary(800, 19)
-    y, fit_p, fit_X = _binary(1000, 20)
-    calibrator = vc.calibrators.TreeCalibrator().fit(pa.table({"p": fit_p}), y, fit_X)
-    calibrator.save(folder / "calibrator.json")
-    rows = pa.table({"id": np.arange(len(p)), "p": p, **X})
-    sources = _sources(rows, folder)
-    for name in ("parquet", "csv", "parts", "dataset", "polars", "duckdb"):
-        out = folder / f"{name}-out.parquet"
-        done = vc.apply(folder / "calibrator.json", sources[name], out)
-        record.keep(f"apply/{name}/n_rows", done.n_rows)
-        written = parquet.read_table(out).sort_by("id")
-        record.keep(f"apply/{name}", written["p_calibrated"].to_numpy())
 
 
 def main():
