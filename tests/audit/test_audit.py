@@ -109,6 +109,12 @@ def suspected(kind, rng, n=6000):
         p = 1 - p
     elif kind == "perfect":
         y = p > 0.5
+    elif kind == "classes":
+        p = (p > 0.5) * 1.0
+    elif kind == "one class":
+        y = np.ones(n)
+    elif kind == "outcome":
+        X["left"] = np.where(y, "yes", "no")
     elif kind == "copies":
         y, p, X = np.tile(y, 2), np.tile(p, 2), {name: np.tile(x, 2) for name, x in X.items()}
     elif kind in ("days", "times"):
@@ -123,6 +129,9 @@ def suspected(kind, rng, n=6000):
     [
         ("reversed", "Scores look reversed: rows with higher probabilities have the outcome less"),
         ("perfect", "The model separates the classes almost perfectly (AUC 1.0000)"),
+        ("classes", "All probabilities are 0 or 1. Are they predicted classes?"),
+        ("one class", "All rows have the same outcome"),
+        ("outcome", "Each bin of left has only one outcome. Does the column contain the outcome?"),
         ("copies", "50.0% of the rows are exact copies of others"),
         ("days", "Rows with the same day are correlated"),
         ("times", "Rows with the same day of day are correlated"),
@@ -131,6 +140,13 @@ def suspected(kind, rng, n=6000):
 def test_suspicions_about_the_input(rng, kind, words):
     (said,) = suspected(kind, rng)
     assert said.startswith(words) and (" correlated" in said) == ("groups=" in said)
+
+
+def test_frequent_scores_are_bins_of_their_own(rng):
+    p = rng.choice([0.0, 1.0], 4000)
+    y = rng.random(4000) < 0.3 + 0.4 * p
+    by_score = quick(y, p, {"v": p}).by_score
+    assert by_score.value == pytest.approx(np.abs(p - 0.3 - 0.4 * p).mean(), abs=0.03)
 
 
 def test_no_suspicion_about_clean_rows(rng, adult):

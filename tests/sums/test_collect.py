@@ -172,11 +172,11 @@ def test_options_that_are_fixed_when_rows_are_collected(rows):
             vc.vece(total, v="v", **said)
     with pytest.raises(InputError, match="unlabelled must be one of"):
         vc.vece(total, v="v", unlabelled="perhaps")
-    with pytest.raises(InputError, match=r"binning is given together.*'quantile'"):
+    with pytest.raises(InputError, match=r"binning is given together.*'atoms'"):
         vc.ece(total, binning="uniform")
     # Equal values and defaults are accepted.
     assert vc.vece(total, v="v", n_bins=20, binning="atoms") == vc.vece(total, v="v")
-    assert vc.ece(total, n_bins=20, binning="quantile") == vc.ece(total)
+    assert vc.ece(total, n_bins=20, binning="atoms") == vc.ece(total)
 
 
 def test_incompatible_batches_and_options(rows):

@@ -271,7 +271,7 @@ def audit(
         rows=judged.rows,
         places=judged.places,
         notes=_notes(evidence, judged, keys, sampled=sampled),
-        suspicions=suspicions(evidence, keys[0], left_out),
+        suspicions=suspicions(evidence, keys[0], left_out, judged.rows),
         left_out=tuple(left_out.items()),
         protected=tuple(name for name in kept if name in names),
         level=level,

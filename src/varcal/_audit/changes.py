@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from scipy.special import chdtrc
 
+from varcal._arrays import Floats
 from varcal._audit.record import AuditRow
 from varcal._inference.multiplicity import cauchy, p_of_interval, two_sided_quantile
 from varcal._input.frames import frame_of
-from varcal._measures.bin_table import BinTable
 from varcal._text import (
     ALTERED,
     BETTER,
@@ -138,7 +138,7 @@ def changes(
         low = change - wider * math.hypot(new.debiased - new.low, old.high - old.debiased)
         high = change + wider * math.hypot(new.high - new.debiased, old.debiased - old.low)
         p = p_of_interval(low, high, 1 - (1 - level) / both)
-        cell = cell_change(before[name].table, after[name].table) if cells else CellChange()
+        cell = cell_change(before[name], after[name]) if cells else CellChange()
         verdict = WORSE if low > 0 else BETTER if high < 0 else UNCHANGED
         if cell.p_value == cell.p_value:
             p = min(p, cell.p_value) if verdict != UNCHANGED else cell.p_value
@@ -153,7 +153,7 @@ def changes(
     return Changes({name: [row[k] for row in rows] for k, name in enumerate(names)}, level, backend)
 
 
-def cell_change(before: BinTable, after: BinTable) -> CellChange:
+def cell_change(before: AuditRow, after: AuditRow) -> CellChange:
     r"""Test whether the gap of any cell changed beyond the average change of its side.
 
     With the change :math:`d_c` of a cell and its variance :math:`v_c`, the sum of the variances in
@@ -166,62 +166,58 @@ def cell_change(before: BinTable, after: BinTable) -> CellChange:
     ----------
     Liu, Y. and Xie, J. (2020). Cauchy combination test. JASA 115, 393-402.
     """
-    pairs = _matched(before, after)
-    sides = list(dict.fromkeys(side for side, _ in pairs if side != "all"))
+    by_place = "low" in after.table.columns
+    if by_place and not _edges_alike(before, after):
+        return CellChange()
     best, clearest, p_values = CellChange(), 0.0, []
-    for several in (["all"], sides):
+    for several in (["all"], [side for side in after.bins if side != "all"]):
         total, free = 0.0, 0
         for side in several:
-            own = {name: one for (of, name), one in pairs.items() if of == side}
-            if len(own) < 2:
+            names, change, variance = _matched(before, after, side, by_place=by_place)
+            if len(names) < 2:
                 continue
-            change, variance = np.array(list(own.values())).T
             centre = np.average(change, weights=1 / variance)
             z = (change - centre) / np.sqrt(variance)
-            total, free = total + float(z @ z), free + len(own) - 1
+            total, free = total + float(z @ z), free + len(names) - 1
             k = int(np.argmax(np.abs(z)))
             if abs(z[k]) > clearest:
                 clearest = abs(z[k])
-                place = list(own)[k] + ("" if side == "all" else f", predicted {side}")
+                place = names[k] + ("" if side == "all" else f", predicted {side}")
                 best = CellChange(math.nan, place, float(change[k] - centre))
         if free:
             p_values.append(float(chdtrc(free, total)))
     return replace(best, p_value=float(cauchy(p_values))) if p_values else best
 
 
-def _matched(before: BinTable, after: BinTable) -> dict[tuple[str, str], tuple[float, float]]:
-    """Return the cells of both audits: the change of the gap and the variance of that.
+def _matched(
+    before: AuditRow, after: AuditRow, side: str, *, by_place: bool
+) -> tuple[list[str], Floats, Floats]:
+    """Return the cells of a side in both audits: names, changes of the gap, variances of these.
 
-    Levels are matched by name, and bins of numbers by position if their edges hardly differ.
+    Levels are matched by name, and bins of numbers by place.
     """
-    old, new = _cells(before), _cells(after)
-    if "low" in before.columns and list(old) != list(new):
-        if not _edges_alike(before.columns, after.columns):
-            return {}
-        old = dict(zip(new, old.values(), strict=True))
-    return {
-        cell: (gap - old[cell][0], old[cell][1] + variance)
-        for cell, (gap, variance, n) in new.items()
-        if cell in old and min(old[cell][2], n) >= LEAST_ROWS
-    }
+    new = after.bins[side]
+    old = before.bins.get(side, [])
+    pairs = list(zip(old, new, strict=True)) if by_place else []
+    if not by_place:
+        known = {one["bin"]: one for one in old}
+        pairs = [(known[one["bin"]], one) for one in new if one["bin"] in known]
+    pairs = [pair for pair in pairs if min(one["n"] for one in pair) >= LEAST_ROWS]
+    gap = np.array([[one["gap"] for one in pair] for pair in pairs]).reshape(-1, 2)
+    width = np.array([[one["gap_high"] - one["gap_low"] for one in pair] for pair in pairs])
+    width = width.reshape(-1, 2) / [2 * two_sided_quantile(x.table.level) for x in (before, after)]
+    return [one["bin"] for _, one in pairs], gap[:, 1] - gap[:, 0], (width**2).sum(axis=1)
 
 
-def _cells(table: BinTable) -> dict[tuple[str, str], tuple[float, float, int]]:
-    """Return the gap, its variance and the rows of each cell, by side and bin."""
-    width = 2 * two_sided_quantile(table.level)
-    names = ("side", "bin", "gap", "gap_low", "gap_high", "n")
-    cells = zip(*(table.columns[name] for name in names), strict=True)
-    return {
-        (side, name): (gap, ((high - low) / width) ** 2, n)
-        for side, name, gap, low, high, n in cells
-    }
-
-
-def _edges_alike(before: Mapping[str, list[Any]], after: Mapping[str, list[Any]]) -> bool:
+def _edges_alike(before: AuditRow, after: AuditRow) -> bool:
     """Tell whether bins of numbers can be compared one by one."""
-    if before["side"] != after["side"]:
+    sides = [{side: len(bins) for side, bins in row.bins.items()} for row in (before, after)]
+    if sides[0] != sides[1]:
         return False
-    low, high = (np.array([before[name], after[name]], float) for name in ("low", "high"))
+    low, high = (
+        np.array([[one[name] for one in row.bins["all"]] for row in (before, after)], float)
+        for name in ("low", "high")
+    )
     inner = low > np.nanmin(low, axis=1, keepdims=True)
     if (inner[0] != inner[1]).any():
         return False

@@ -9,6 +9,7 @@ import math
 import typing
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, is_dataclass
+from functools import cached_property
 from typing import Any
 
 from varcal._audit.verdict import FEW_EVENTS, LIMIT, RARE
@@ -261,21 +262,26 @@ class AuditRow(Shown):
         """How rates and errors of the row by itself are written."""
         return Unit()
 
+    @cached_property
+    def bins(self) -> dict[str, list[dict[str, Any]]]:
+        """The bins of the table over all rows ("all") and within each predicted side."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for values in zip(*self.table.columns.values(), strict=True):
+            one = dict(zip(self.table.columns, values, strict=True))
+            found.setdefault(one["side"], []).append(one)
+        return found
+
     @property
     def n_bins(self) -> int:
         """The number of bins with rows."""
-        columns = self.table.columns
-        return sum(
-            n > 0 for n, side in zip(columns["n"], columns["side"], strict=True) if side == "all"
-        )
+        return sum(one["n"] > 0 for one in self.bins["all"])
 
     @property
     def weighted(self) -> bool:
         """Whether rows have different weights, so that shares are not those of counts."""
-        columns = self.table.columns
-        bins = zip(columns["side"], columns["n"], columns["share"], strict=True)
-        pairs = [(n, share) for side, n, share in bins if side == "all"]
-        return any(abs(n / sum(n for n, _ in pairs) - share) > 1e-9 for n, share in pairs)
+        every = self.bins["all"]
+        n = sum(one["n"] for one in every)
+        return any(abs(one["n"] / n - one["share"]) > 1e-9 for one in every)
 
     def plot(self, ax: Any = None) -> Any:
         """Draw what the model says and what happens over the bins.
@@ -291,13 +297,12 @@ class AuditRow(Shown):
         return draw_variable(self, ax)
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        columns, unit = self.table.columns, self.unit
-        held = [k for k, n in enumerate(columns["n"]) if n]
-        rates = [(columns["predicted"][k], columns["observed"][k]) for k in held]
+        unit, held = self.unit, [one for bins in self.bins.values() for one in bins if one["n"]]
+        rates = [(one["predicted"], one["observed"]) for one in held]
         shown = {
-            "bin": [columns["bin"][k] for k in held],
-            "predicted as": [columns["side"][k] for k in held],
-            "rows": [f"{columns['n'][k]:,}" for k in held],
+            "bin": [one["bin"] for one in held],
+            "predicted as": [one["side"] for one in held],
+            "rows": [f"{one['n']:,}" for one in held],
             "says": [unit.rate(says) for says, _ in rates],
             "happens": [unit.rate(happens) for _, happens in rates],
             "difference": [unit.signed(unit.difference(*both)) for both in rates],

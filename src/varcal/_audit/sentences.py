@@ -532,10 +532,10 @@ class Screen:
         for row in sorted(kept, key=lambda row: self.audit.protected.index(row.variable)):
             colon = ":" if row.kind == "levels" else ""
             words = side_of(1.0, row.target), side_of(-1.0, row.target)
-            names = ("side", "bin", "n", "predicted", "observed", "gap_low", "gap_high")
-            bins = zip(*(row.table.columns[name] for name in names), strict=True)
-            for side, text, n, says, happens, low, high in bins:
-                if side == "all" and n:
+            names = ("bin", "n", "predicted", "observed", "gap_low", "gap_high")
+            for one in row.bins["all"]:
+                text, n, says, happens, low, high = (one[name] for name in names)
+                if n:
                     name = Sentence.of(Named(cut(f"{row.variable}{colon} {text}")))
                     gap, rows = self.unit.difference(says, happens), Sentence.of(count(n, "row"))
                     made.append(Group(name, rows, n, says, happens, gap, low, high, words))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from varcal._arrays import Floats, Ints
+from varcal._audit.record import AuditRow
 from varcal._input.events import CORRECT, claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
@@ -35,7 +36,9 @@ UNIT_NAMES = re.compile(r"(?i)(?<![a-z])(day|date|week|batch|session|store|site|
 SCORE_BINS = 20
 
 
-def suspicions(evidence: Evidence, key: int, left_out: Collection[str]) -> tuple[str, ...]:
+def suspicions(
+    evidence: Evidence, key: int, left_out: Collection[str], rows: Sequence[AuditRow]
+) -> tuple[str, ...]:
     """Return a sentence for each suspicion.
 
     Parameters
@@ -46,10 +49,22 @@ def suspicions(evidence: Evidence, key: int, left_out: Collection[str]) -> tuple
         The first target.
     left_out : collection of str
         Columns that are not audited, such as identifiers: these may be units of rows.
+    rows : sequence of AuditRow
+        The variables.
     """
     found = []
     if key != CORRECT:
-        area, events = _area(evidence.profile(key, None).fine)
+        score = evidence.profile(key, None).fine
+        if not score.total("n")[(score.confidence > 0) & (score.confidence < 1)].sum():
+            found.append("All probabilities are 0 or 1. Are they predicted classes?")
+        area, events = _area(score)
+        if not events:
+            found.append("All rows have the same outcome. Are those with the other one missing?")
+        found += [
+            f"Each bin of {row.variable} has only one outcome. Does the column contain the outcome?"
+            for row in rows
+            if _is_outcome(row)
+        ]
         if area + 3 * math.sqrt(0.25 / max(events, 1)) < 0.5 and area < REVERSED:
             found.append(
                 f"Scores look reversed: rows with higher probabilities have the outcome less often "
@@ -61,10 +76,18 @@ def suspicions(evidence: Evidence, key: int, left_out: Collection[str]) -> tuple
                 "trained on these rows, or does it read the outcome?"
             )
     if isinstance(evidence, InMemory):
-        rows = evidence.predictions
+        given = evidence.predictions
         # Copies are correlated, too.
-        found += _copies(rows) or ([] if evidence.grouped else _correlated(rows, key, left_out))
+        found += _copies(given) or ([] if evidence.grouped else _correlated(given, key, left_out))
     return tuple(found)
+
+
+def _is_outcome(row: AuditRow) -> bool:
+    """Tell whether every bin of a variable has one outcome only, each outcome in many rows."""
+    every = [one for one in row.bins["all"] if one["n"]]
+    rows = [sum(one["n"] for one in every if one["observed"] == outcome) for outcome in (0, 1)]
+    n = sum(one["n"] for one in every)
+    return min(rows) >= EVENTS and sum(rows) == n >= EVENTS * len(every)
 
 
 def _area(score: BinnedStats) -> tuple[float, float]:

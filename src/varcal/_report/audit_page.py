@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from itertools import pairwise
 from os import PathLike
 from typing import Any
 
@@ -282,12 +281,21 @@ def _statistics(row: AuditRow, unit: Unit) -> str:
 def _score(k: int, target: Target) -> dict[str, Any]:
     """Return the bins of the probability itself, as a chart and a table."""
     columns = target.score.columns
-    edges = [f"{100 * edge:.3g}" for edge in columns["high"][:-1]]
-    middle = [f"{low} to {high}%" for low, high in pairwise(edges)]
-    texts = [f"up to {edges[0]}%", *middle, f"{edges[-1]}% and over"] if edges else ["all"]
+    texts = _score_texts(columns["low"], columns["high"])
     bins = [one for one in _bins(columns, texts) if one["n"]]
     chart = bin_chart(bins, _rates(bins), key=f"score-{k}", title="By score", unit=target.unit)
     return {"target": target, "name": name_of(target), "bins": bins, "chart": chart}
+
+
+def _score_texts(low: Sequence[float], high: Sequence[float]) -> list[str]:
+    """Name the bins of a probability; a frequent value is a bin by itself."""
+    texts = []
+    for k, ends in enumerate(zip(low, high, strict=True)):
+        first, last = (f"{100 * end:.3g}" for end in ends)
+        text = f"up to {last}%" if k == 0 else f"{first} to {last}%"
+        text = f"{first}% and over" if 0 < k == len(low) - 1 else text
+        texts.append(f"{first}%" if ends[0] == ends[1] else text)
+    return texts if len(texts) > 1 else ["all"]
 
 
 # ------------------------------------------------------------------ words and method

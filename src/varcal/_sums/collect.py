@@ -21,7 +21,7 @@ from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
 from varcal._options import check_choice, check_names, checked, number, or_none
 from varcal._sums.bins import LevelBins, NumericBins
-from varcal._sums.choose_bins import BinOptions
+from varcal._sums.choose_bins import ATOMS, BinOptions
 from varcal._sums.plan import (
     MOST_FINE_CLASSES,
     BinPlan,
@@ -139,7 +139,7 @@ def make_bins(
     if events is not None and not events:
         raise InputError("events is empty", "name at least one, or omit it", argument="events")
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
-    score: BinOptions = {"n_bins": n_bins, "binning": "quantile", "bins": None, "edges": edges}
+    score: BinOptions = {"n_bins": n_bins, "binning": ATOMS, "bins": None, "edges": edges}
     wanted: dict[Any, Wanted] = {}
     for event in events if events is not None else ("both" if few else "correct",):
         check_choice("events", event, COLLECTED_EVENTS)

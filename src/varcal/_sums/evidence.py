@@ -30,7 +30,6 @@ from varcal._sums.bins import Bins, joint_index
 from varcal._sums.choose_bins import (
     ATOMS,
     N_BINS,
-    QUANTILE,
     RARE_LEVEL,
     BinOptions,
     Default,
@@ -473,7 +472,7 @@ def _of_collected(
         "edges": None,
         "whole": options.get("whole"),
         "n_bins": plan.n_bins,
-        "binning": str(QUANTILE if v is None else plan.binning),  # the score's own bins
+        "binning": str(ATOMS if v is None else plan.binning),  # the score's own bins
         "pos_label": collected.pos_label,
     }
     for argument, value in given.items():

@@ -25,7 +25,7 @@ from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._options import checked
 from varcal._sums.bins import Bins, JointBins, LevelBins
-from varcal._sums.choose_bins import RARE_LEVEL, BinOptions, check_cut_names
+from varcal._sums.choose_bins import ATOMS, RARE_LEVEL, BinOptions, check_cut_names
 from varcal._sums.sources import THREADS, LazyRows
 from varcal._sums.spark import SparkRows
 from varcal._sums.stats import (
@@ -99,7 +99,7 @@ class Question:
     ) -> Question:
         """Return what audits and comparisons ask: classes by predicted side, and the score."""
         options = BinOptions(n_bins=n_bins, binning=binning, bins=bins, edges=edges, whole=whole)
-        plain = BinOptions(n_bins=n_bins, binning="quantile", bins=None, edges=edges)
+        plain = BinOptions(n_bins=n_bins, binning=ATOMS, bins=None, edges=edges)
         return cls(options, AUDIT, pos_label, sided=True, score=plain, calendar=True)
 
     def keys(self, classes: Sequence[Hashable]) -> list[int]:
