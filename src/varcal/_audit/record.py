@@ -47,6 +47,12 @@ def read(data: Any, hint: Any) -> Any:
     return math.nan if data is None and hint is float else data
 
 
+def bins_of(table: BinTable) -> list[dict[str, Any]]:
+    """Return the rows of a table of bins, each by column."""
+    names = list(table.columns)
+    return [dict(zip(names, one, strict=True)) for one in zip(*table.columns.values(), strict=True)]
+
+
 #: The name of the target "the predicted class is right", with more than two classes.
 TOP_CLASS = "top class"
 #: No figure of a saved record is larger, and none has more decimals.
@@ -266,8 +272,7 @@ class AuditRow(Shown):
     def bins(self) -> dict[str, list[dict[str, Any]]]:
         """The bins of the table over all rows ("all") and within each predicted side."""
         found: dict[str, list[dict[str, Any]]] = {}
-        for values in zip(*self.table.columns.values(), strict=True):
-            one = dict(zip(self.table.columns, values, strict=True))
+        for one in bins_of(self.table):
             found.setdefault(one["side"], []).append(one)
         return found
 

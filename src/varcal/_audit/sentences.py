@@ -99,6 +99,8 @@ class Group:
         What a gap above and below zero is called: too high, too low.
     after : float or None
         The difference after the advised repair.
+    note : str
+        What is said instead of the interval.
     """
 
     name: Sentence
@@ -111,6 +113,26 @@ class Group:
     high: float
     words: tuple[str, str]
     after: float | None = None
+    note: str = ""
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether the difference is surely not zero."""
+        return (self.low > 0 or self.high < 0) and not self.note
+
+    @property
+    def reach(self) -> tuple[float, float]:
+        """The interval of how far the model is off, in the direction of the difference."""
+        return (self.low, self.high) if self.gap > 0 else (-self.high, -self.low)
+
+    @property
+    def repaired(self) -> Group | None:
+        """The same rows after the advised repair."""
+        if self.after is None:
+            return None
+        by = self.after - self.gap
+        moved = replace(self, predicted=self.predicted + by, gap=self.after, after=None)
+        return replace(moved, low=self.low + by, high=self.high + by)
 
 
 @dataclass(frozen=True)
@@ -603,7 +625,7 @@ class Screen:
             rule = "Advised: the first that leaves nothing above the limit and that no later one "
             rule += "surely beats"
         elif self.advice in (RETRAIN, TRY_VARIABLES):
-            rule = "None is enough, or predicts unseen rows better by an amount that matters"
+            rule = "None is enough, and none predicts unseen rows better by an amount that matters"
         untried = "" if self.ladder.is_enough or self.ladder.tried_variables else NOT_TRIED
         return Sentence.of(f"{rows} {rule}{untried}.")
 

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 from os import PathLike
 from typing import Any
 
 from varcal._audit.ladder import CURVE, SHIFT, VARIABLES
-from varcal._audit.record import TOP_CLASS, AuditRow, Target
+from varcal._audit.record import TOP_CLASS, AuditRow, Target, bins_of
 from varcal._audit.result import Audit
 from varcal._audit.sentences import (
-    Group,
     Screen,
     name_of,
     row_unit,
@@ -123,7 +122,6 @@ def _context(
         "ladder": audit.ladder,
         "look": LOOKS,
         "mark_of": MARKS,
-        "groups": [_group(one, screen) for one in screen.groups],
         "todos": [(title, *split_code(text)) for title, text in screen.todos],
         "limit": audit.limit,
         "axis": points_axis(max(worst, 1.2 * audit.limit)),
@@ -150,15 +148,6 @@ def _is_shown(row: AuditRow, audit: Audit) -> bool:
     return row.verdict in FINDINGS or row.variable in audit.protected
 
 
-def _group(one: Group, screen: Screen) -> dict[str, Any]:
-    row = vars(one) | {"all": one is screen.groups[0], "after": None}
-    if one.after is not None:
-        shift = one.after - one.gap
-        after = {"predicted": one.predicted + shift, "gap": one.after, "words": one.words}
-        row["after"] = after | {"low": one.low + shift, "high": one.high + shift}
-    return row
-
-
 def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
     """Return the repairs whose uneven errors the ranking shows beside those of the model."""
     if audit.ladder is None:
@@ -171,29 +160,22 @@ def _afters(audit: Audit, screen: Screen) -> list[tuple[str, dict[str, Any]]]:
 # ------------------------------------------------------------------ cards
 
 
-def _bins(
-    columns: Mapping[str, list[Any]], texts: Sequence[str], after: Sequence[float] = ()
-) -> list[dict[str, Any]]:
-    """Return the rows of a table of bins, with what the model says after a repair."""
-    names = ("n", "share", "predicted", "observed", "gap", "gap_low", "gap_high")
-    made = []
-    for k, text in enumerate(texts):
-        one = {name: columns[name][k] for name in names}
-        said = after[k] if after and one["n"] else math.nan
-        made.append(one | {"text": text, "after": said})
-    return made
+def _tables(row: AuditRow, after: Sequence[float]) -> dict[str, list[dict[str, Any]]]:
+    """Return the bins that have rows, by side, with what the model says after a repair."""
+    says = iter(after)
+    tables = {
+        side: [one | {"after": next(says, math.nan)} for one in bins]
+        for side, bins in row.bins.items()
+    }
+    held = [k for k, one in enumerate(tables["all"]) if one["n"]]
+    return {side: [bins[k] for k in held] for side, bins in tables.items()}
 
 
 def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, Any]:
     """Return what the card of a variable shows: charts of its bins, the table, sums."""
-    target = audit.targets[row.target]
-    columns, unit = row.table.columns, screen.unit
+    target, unit = audit.targets[row.target], screen.unit
     after = [] if audit.ladder is None else audit.ladder.after.get(row.variable, [])
-    parts: dict[str, list[dict[str, Any]]] = {}
-    for side, one in zip(columns["side"], _bins(columns, columns["bin"], after), strict=True):
-        parts.setdefault(side, []).append(one)
-    held = [k for k, one in enumerate(parts["all"]) if one["n"]]
-    tables = {side: [bins[k] for k in held] for side, bins in parts.items()}
+    tables = _tables(row, after)
     axis = _rates([one for bins in tables.values() for one in bins])
     titles = [_side_title(side) for side in tables]
     charts = [
@@ -211,7 +193,7 @@ def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, A
             for title, total, chart in zip(titles, totals, charts, strict=True)
         ],
         "sides": titles,
-        "bins": [(cells[0]["text"], cells) for cells in zip(*tables.values(), strict=True)],
+        "bins": [(cells[0]["bin"], cells) for cells in zip(*tables.values(), strict=True)],
         "totals": totals,
         "sums": _sums(row, tables, unit),
         "statistics": _statistics(row, unit),
@@ -282,7 +264,8 @@ def _score(k: int, target: Target) -> dict[str, Any]:
     """Return the bins of the probability itself, as a chart and a table."""
     columns = target.score.columns
     texts = _score_texts(columns["low"], columns["high"])
-    bins = [one for one in _bins(columns, texts) if one["n"]]
+    pairs = zip(bins_of(target.score), texts, strict=True)
+    bins = [one | {"bin": text, "after": math.nan} for one, text in pairs if one["n"]]
     chart = bin_chart(bins, _rates(bins), key=f"score-{k}", title="By score", unit=target.unit)
     return {"target": target, "name": name_of(target), "bins": bins, "chart": chart}
 

@@ -76,8 +76,7 @@ def _off(gap: float, unit: Unit, words: tuple[str, str]) -> str:
 
 def _rates(one: Group, unit: Unit) -> tuple[str, str]:
     """Return what the model says and what happens, and the interval of how far it is off."""
-    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
-    return f"{unit.rate(one.predicted):>7} {unit.rate(one.observed):>8}", unit.ends(low, high)
+    return f"{unit.rate(one.predicted):>7} {unit.rate(one.observed):>8}", unit.ends(*one.reach)
 
 
 def _groups(screen: Screen) -> list[str]:
@@ -178,9 +177,9 @@ def _row(row: AuditRow, unit: Unit, audit: Audit) -> str:
     elif not place.is_sure:
         where = "no single group is certain"
     else:
-        side = f" ({short(place.side, 10)})" if place.side else ""
+        side = f", predicted {short(place.side, 8)}" if place.side else ""
         gap = unit.signed(unit.difference(place.predicted, place.observed))
-        where = f"{gap} {short(place.text, 24 - len(side) // 2)}{side}"
+        where = f"{gap} {short(place.text, 28 - len(side) * 2 // 3)}{side}"
     if len(audit.targets) > 1 and place is not None:
         where = f"{short(audit.targets[row.target].label or row.target, 10)}: {where}"
     line = f"{short(row.variable, 18):18} {PLAIN_MARKS[row.verdict]:2} {size:20} {where}"

@@ -9,6 +9,7 @@ import numpy as np
 from markupsafe import Markup
 
 from varcal._audit.intersections import Intersections
+from varcal._audit.sentences import Group
 from varcal._report.page import el, render, tip
 from varcal._search.predictable_gap import PredictableGap
 from varcal._search.slices_result import Slice, Slices
@@ -47,11 +48,13 @@ def combinations(found: Intersections) -> dict[str, Any]:
     """Return what `intersections.html.j2` and `intersections.md.j2` show, as `found`."""
     slices, surface = found.ordered, found.surface
     named = _named(slices)
+    rows = [_row(one, found, named=named) for one in slices]
+    pairs = zip(slices, rows, strict=True)
     sure = {one.claim for one in slices} == {CONFIDENCE}
     return {
         "number": _number(found.predictable),
-        "sentences": [_sentence(one, found, named=named) for one in slices],
-        "rows": [_row(one, found, named=named) for one in slices],
+        "sentences": [_sentence(*pair, found, named=named) for pair in pairs],
+        "rows": rows,
         "heads": ("Slice", "Is sure", "Is right") if sure else ("Slice", "Says", "Happens"),
         "surface": surface,
         "view": None if surface is None else SurfaceView(surface),
@@ -79,29 +82,32 @@ def _named(slices: Iterable[Slice]) -> bool:
     return not {one.claim for one in slices} <= {RISK}
 
 
-def _row(one: Slice, found: Intersections, *, named: bool) -> dict[str, Any]:
+def _row(one: Slice, found: Intersections, *, named: bool) -> Group:
     """Return a row of the table of says and happens."""
     rows = f"{count(one.rows, 'row')}, {percent(one.share)}"
-    row = {name: getattr(one, name) for name in ("predicted", "observed", "low", "high")}
-    return row | {
-        "gap": one.shrunk,
-        "name": Named(cut(one.rule, RULE_LENGTH)),
-        "about": Sentence.of(claim_name(one.claim), f" · {rows}") if named else rows,
-        "words": (gap_side(1, one.claim), gap_side(-1, one.claim)),
-        "note": "better than the rest" if found.is_better(one) else "",
-    }
+    return Group(
+        name=Sentence.of(Named(cut(one.rule, RULE_LENGTH))),
+        about=Sentence.of(claim_name(one.claim), f" · {rows}") if named else Sentence.of(rows),
+        n=one.rows,
+        predicted=one.predicted,
+        observed=one.observed,
+        gap=one.shrunk,
+        low=one.low,
+        high=one.high,
+        words=(gap_side(1, one.claim), gap_side(-1, one.claim)),
+        note="better than the rest" if found.is_better(one) else "",
+    )
 
 
-def _sentence(one: Slice, found: Intersections, *, named: bool) -> Sentence:
+def _sentence(one: Slice, row: Group, found: Intersections, *, named: bool) -> Sentence:
     sure = one.claim == CONFIDENCE
     says, happens = ("is sure by", "it is right in") if sure else ("says", "it happens in")
-    low, high = (one.low, one.high) if one.gap > 0 else (-one.high, -one.low)
     plain = f"{gap_side(one.gap, one.claim)} by {points(abs(one.shrunk))} points"
     rest = points(abs(found.gaps.get(one.claim, 0.0)))
     better = f", better than the rest, {rest}" if found.is_better(one) else ""
     return filled(
         f"Among rows with {{}} ({count(one.rows, 'row')}, {percent(one.share)} of all), the model "
-        f"{says} {{}} and {happens} {{}}: {{}} ({interval(low, high)}){better}.",
+        f"{says} {{}} and {happens} {{}}: {{}} ({interval(*row.reach)}){better}.",
         Named(cut(one.rule, RULE_LENGTH)),
         *(Strong(percent(rate)) for rate in (one.predicted, one.observed)),
         off_by(one.shrunk, one.claim) if named else plain,

@@ -46,6 +46,8 @@ from varcal.exceptions import InputError
 if TYPE_CHECKING:
     from jinja2 import Environment
 
+    from varcal._audit.sentences import Group
+
 
 #: What templates write numbers with.
 _FILTERS = "count level_text p_text ratio_text"
@@ -306,13 +308,12 @@ def points_axis(high: float, low: float = 0.0, many: int = 5) -> Scale:
     return Scale(bottom, top, tuple(texts))
 
 
-def rates_axis(rows: Iterable[Any]) -> Scale:
+def rates_axis(rows: Iterable[Group]) -> Scale:
     """Make the axis of a table of says and happens: from zero, unless all rates are far from it."""
     held = []
     for row in rows:
-        values = [row["predicted"], row["observed"]]
-        values += [row["predicted"] - row[end] for end in ("low", "high")]
-        values += [row["after"]["predicted"]] if row.get("after") else []
+        values = [row.predicted, row.observed, row.predicted - row.low, row.predicted - row.high]
+        values += [] if row.repaired is None else [row.repaired.predicted]
         held += [min(max(one, 0.0), 1.0) for one in values if one == one]
     low = min(held, default=0.0)
     return share_axis(max([0.02, *held]), low if low > 0.4 else 0.0, many=3)
@@ -414,7 +415,7 @@ def bin_chart(
     Parameters
     ----------
     bins : sequence of mappings
-        With `text`, `n`, `predicted`, `observed`, `gap_low`, `gap_high` and possibly `after`, what
+        With `bin`, `n`, `predicted`, `observed`, `gap_low`, `gap_high` and possibly `after`, what
         the model says after a repair.
     y : Scale
         The rates.
@@ -423,7 +424,7 @@ def bin_chart(
     unit : Unit
         How rates are written.
     """
-    x, ends = Scale(0, len(bins)), [short(bins[k]["text"], 18) for k in (0, -1)]
+    x, ends = Scale(0, len(bins)), [short(bins[k]["bin"], 18) for k in (0, -1)]
     shapes = [_bin(one, k, x, y, unit) for k, one in enumerate(bins) if one["n"]]
     names = [
         el("text", text, x=f"{place}%", y=BIN_HEIGHT + 18, class_=f"tick {anchor}")
@@ -450,5 +451,5 @@ def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, unit: Unit) -> Mark
             shapes.append(el("line", **sides, y1=at, y2=at, class_=name))
     repaired = "" if math.isnan(after) else f" ({unit.rate(after)} after the repair)"
     rates = f"says {unit.rate(says)}{repaired}, happens {unit.rate(happens)}"
-    text = f"{short(one['text'], 60)}: {rates}, {count(one['n'], 'row')}"
+    text = f"{short(one['bin'], 60)}: {rates}, {count(one['n'], 'row')}"
     return tip(Markup("").join(shapes), text, "few" if one["n"] < FEW else "")

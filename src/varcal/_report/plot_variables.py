@@ -229,7 +229,7 @@ def draw_variable(row: AuditRow, ax: Axes | None) -> Axes:
     A new figure has a panel for all rows and one for each predicted side; given axes show all
     rows. The axes of all rows are returned.
     """
-    sides = list(dict.fromkeys(row.table.columns["side"])) if ax is None else ["all"]
+    sides = list(row.bins) if ax is None else ["all"]
     bins = {side: _bins(row, side) for side in sides}
     names, levels = bins["all"]["bin"], row.kind == "levels"
     height = 1.6 + 0.26 * len(names) if levels else 3.2
@@ -262,9 +262,7 @@ def draw_variable(row: AuditRow, ax: Axes | None) -> Axes:
 
 def _bins(row: AuditRow, side: str) -> dict[str, Any]:
     """Return the columns of the bins of one side, with the interval of what happens."""
-    columns = row.table.columns
-    kept = [k for k, one in enumerate(columns["side"]) if one == side]
-    found = {name: np.array([values[k] for k in kept]) for name, values in columns.items()}
+    found = {name: np.array([one[name] for one in row.bins[side]]) for name in row.table.columns}
     # The interval of the gap, around what the model says.
     found["low"] = np.clip(found["predicted"] - found["gap_high"], 0.0, 1.0)
     found["high"] = np.clip(found["predicted"] - found["gap_low"], 0.0, 1.0)
