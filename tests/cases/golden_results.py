@@ -1,4 +1,4 @@
-"""What every public function of varcal gives on fixed rows, as numbers under readable names.
+"""What varcal gives on fixed rows where no other test has its figures, under readable names.
 
 `results` computes them through ``import varcal as vc`` alone. ``tests/golden/results.json``
 holds what they are meant to be, and ``test_results.py`` compares. No sentence, verdict or layout
@@ -15,7 +15,6 @@ import math
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from sklearn.naive_bayes import GaussianNB
 from threadpoolctl import threadpool_limits
@@ -95,9 +94,7 @@ def results():
     """
     record = Record()
     with threadpool_limits(1):
-        for part in (_errors, _bin_tables, _estimates, _curves, _reliabilities):
-            part(record)
-        for part in (_audits, _comparisons, _collections, _calibrators):
+        for part in (_estimates, _curves, _audits, _comparisons, _collections, _calibrators):
             part(record)
     return {"exact": record.exact, "close": record.close}
 
@@ -182,76 +179,7 @@ def _multiclass(n, seed, power=0.65):
     return np.array(list("abcd"))[drawn], p / p.sum(axis=1, keepdims=True), X
 
 
-# Errors by bins
-
-
-def _errors(record):
-    y, p, X = _adult(0, 4000)
-    for event in ("correct", "positive", "classwise"):
-        record.keep(f"ece/adult/{event}", vc.ece(y, p, event=event))
-        for name in ("age", "workclass"):
-            record.keep(f"vece/adult/{event}/{name}", vc.vece(y, p, X[name], event=event))
-    for norm in (1, 2, "max"):
-        for side in ("both", "over", "under"):
-            options = {"event": "positive", "norm": norm, "side": side}
-            record.keep(f"vece/adult/{norm}/{side}", vc.vece(y, p, X["age"], **options))
-    for binning in ("quantile", "uniform", "atoms"):
-        found = vc.vece(y, p, X["capital-gain"], binning=binning, n_bins=15)
-        record.keep(f"vece/adult/{binning}/capital-gain", found)
-    two = {name: X[name] for name in ("age", "workclass")}
-    record.keep("ece/adult/bins", vc.ece(y, p, bins=[0, 0.6, 0.9, 0.99, 1]))
-    record.keep("vece/adult/bins", vc.vece(y, p, X["age"], bins=[17, 25, 40, 65, 90]))
-    record.keep("vece/adult/joint", vc.vece(y, p, two))
-    record.keep("vece/adult/joint/bins", vc.vece(y, p, two, bins={"age": [17, 40, 90]}))
-    weight = _weights(len(y))
-    record.keep("ece/adult/weights", vc.ece(y, p, sample_weight=weight))
-    record.keep("vece/adult/weights", vc.vece(y, p, two, sample_weight=weight, event="positive"))
-    record.keep("vece/adult/pos_label", vc.vece(y, 1 - p, X["sex"], event="positive", pos_label=0))
-    y, p, _ = _multiclass(2000, 11)
-    record.keep("ece/classes/classwise", vc.ece(y, p, event="classwise"))
-    logits = np.log(p) + 0.3
-    record.keep("ece/classes/logits", vc.ece(y, logits, from_logits=True))
-    order = [2, 0, 3, 1]
-    reordered = vc.ece(y, p[:, order], classes=[*"cadb"], event="classwise", binning="uniform")
-    record.keep("ece/classes/order", reordered)
-    unknown = np.where(np.arange(len(y)) % 9 == 0, None, y)
-    record.keep("ece/classes/dropped", vc.ece(unknown, p, unlabelled="drop"))
-    named = pd.DataFrame(p, columns=[*"abcd"])
-    record.keep("ece/classes/frame", vc.ece(pd.Categorical(y), named))
-    record.keep("rows_needed/0.02", vc.rows_needed(0.02))
-    options = {"variance": 0.05, "n_bins": 20, "level": 0.9, "power": 0.9}
-    record.keep("rows_needed/options", vc.rows_needed(0.03, **options))
-
-
-def _keep_table(record, key, table):
-    record.fields(key, table, ("variable", "n_rows", "edges"))
-    # The score's own edges come from sums and exponentials; those of a variable are its values.
-    chosen = table.variable != "confidence"
-    for name in ("low", "high"):
-        if name in table.columns:
-            record.keep(f"{key}/{name}", table.columns[name], exact=chosen)
-    record.keep(f"{key}/n", table.columns["n"], exact=True)
-    for name in ("share", "predicted", "observed", "gap", "gap_low", "gap_high"):
-        record.keep(f"{key}/{name}", table.columns[name])
-
-
-def _bin_tables(record):
-    y, p, X = _adult(0, 4000)
-    two = {name: X[name] for name in ("hours-per-week", "sex")}
-    tables = {
-        "score": vc.bin_table(y, p),
-        "score/positive": vc.bin_table(y, p, event="positive", n_bins=5, level=0.9),
-        "age/classwise": vc.bin_table(y, p, X["age"], event="classwise", n_bins=4),
-        "age/weights": vc.bin_table(y, p, X["age"], sample_weight=_weights(len(y))),
-        "capital-gain/atoms": vc.bin_table(y, p, X["capital-gain"], binning="atoms"),
-        "joint": vc.bin_table(y, p, two, n_bins=4),
-        "workclass": vc.bin_table(y, p, {"workclass": X["workclass"]}),
-    }
-    for name, table in tables.items():
-        _keep_table(record, f"bin_table/adult/{name}", table)
-
-
-# Estimates, curves, reliability
+# Estimates and curves
 
 
 def _estimates(record):
@@ -290,21 +218,6 @@ def _curves(record):
     for name, curve in found.items():
         series = CURVE if name in ("age", "workclass") else ("gap", "band_low")
         record.fields(f"curve/adult/{name}", curve, (*CURVE_NUMBERS, *series))
-
-
-def _reliabilities(record):
-    y, p, _ = _adult(0, 4000)
-    many, q, _ = _multiclass(2000, 11)
-    found = {
-        "adult": vc.reliability(y, p),
-        "adult/positive": vc.reliability(y, p, event="positive", binning="uniform"),
-        "adult/weights": vc.reliability(y, p, sample_weight=_weights(len(y)), n_bins=6),
-        "adult/groups": vc.reliability(y, p, groups=_groups(len(y), 60), level=0.9),
-        "classes": vc.reliability(many, q),
-    }
-    for name, one in found.items():
-        record.fields(f"reliability/{name}", one, RELIABILITY)
-        record.fields(f"reliability/{name}/ece", one.ece, MEASURED)
 
 
 # Audits and comparisons

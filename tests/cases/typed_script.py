@@ -16,7 +16,7 @@ assert_type(audit, vc.results.Audit)
 assert_type(audit["age"], vc.results.Curve)
 worst = max(audit, key=lambda row: row.uneven.debiased)
 limits: tuple[float, float] = (worst.low, worst.high)
-names: list[str] = [row.variable for row in audit if row.verdict == "off"]
+names: list[str] = [row.variable for row in audit if row.verdict == "above limit"]
 audit.report("report.html", title="Incomes")
 
 assert_type(vc.ece(seen.y, seen.p), float)
