@@ -113,13 +113,14 @@ def draw(world: World, n: int, seed: int) -> tuple[dict[str, Any], Floats]:
     if world.options.get("levels") == 2:
         first = np.array([f"level {k}" for k in (8 * u).astype(int)])
     weight = rng.uniform(0.3, 3, n) if "weights" in world.options else None
-    given = {"y": hit.astype(int), "p": s, "v1": first, "v2": second}
+    given = {"y": hit.astype(int), "p": s, "X": {"v1": first, "v2": second}}
     return given | {"sample_weight": weight, "groups": unit}, s - rate
 
 
 def truth(given: dict[str, Any], gap: Floats, found: vc.results.Surface) -> Floats:
     """Return the mean true gap of the rows of each cell."""
-    places = [cells_of(given[f"v{k}"], axis) for k, axis in ((1, found.first), (2, found.second))]
+    columns = zip(given["X"].values(), (found.first, found.second), strict=True)
+    places = [cells_of(column, axis) for column, axis in columns]
     shape = found.gap.shape
     cell = np.ravel_multi_index(places, shape)
     weight = np.ones(len(gap)) if given["sample_weight"] is None else given["sample_weight"]

@@ -144,7 +144,7 @@ def intersections(random: Random) -> None:
         str(found)
         found.to_frame()
     elif which == 1:
-        vc.surface(y, p, v["one"], v["two"], **given)
+        vc.surface(y, p, {name: v[name] for name in ("one", "two")}, **given)
     else:
         str(vc.predictable_gap(y, p, v, **given))
 

@@ -162,10 +162,10 @@ def _slices(folder: Path) -> SavedResult:
         found.plot()
         plt.close("all")
         for one in found:
-            assert one.mask(v, p).shape == (n,)
+            assert one.mask(v).shape == (n,)
             for dialect in DIALECTS:
                 try:
-                    one.to_sql(dialect, score="p")
+                    one.to_sql(dialect)
                 except VarcalError:  # a duration, which some databases cannot turn into seconds
                     continue
 

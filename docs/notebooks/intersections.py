@@ -52,7 +52,7 @@ print(found)
 # ## The surface of two columns
 
 # %%
-surface = vc.surface(y, p, {"age": X["age"]}, {"hours": X["hours-per-week"]})
+surface = vc.surface(y, p, {"age": X["age"], "hours": X["hours-per-week"]})
 _ = surface.plot()
 
 # %% [markdown]

@@ -54,7 +54,7 @@ def valid_values(folder: Path) -> dict[str, Any]:
     rows.write_text("p\n" + "\n".join(map(str, P)) + "\n")
     return {
         "y": Y, "p": P, "mu": P, "v": V, "row": 0, "column": 0,
-        "v1": {"v1": V}, "v2": {"v2": P}, "X": {"age": V, "job": JOB}, "model": _model(),
+        "X": {"age": V, "job": JOB}, "model": _model(),
         "methods": {"a": P, "b": P**2}, "batch": FRAME, "bins": bins, "gap": 0.05,
         "variables": 0, "calibrator": calibrator, "source": str(rows), "dialect": "duckdb",
         "estimator": _model(), "monitor": monitor, "variable": "v", "id": "1", "n": 100,
@@ -147,7 +147,7 @@ def _call(name, function, values, special=()):
     named = [one for one in parameters if one.kind not in (one.VAR_POSITIONAL, one.VAR_KEYWORD)]
     given = dict(SPECIAL.get(name, {})) | dict(special)
     for one in named:
-        data = one.name in ("p", "v", "X", "v1", "v2") and "data" not in given
+        data = one.name in ("p", "v", "X") and "data" not in given
         wanted = one.default is one.empty or data
         if one.name in given or not wanted or (name.endswith(".to_sql") and one.name in "pX"):
             continue

@@ -89,7 +89,7 @@ def test_searches_and_surfaces_follow_the_positive_class():
     good = vc.slices(Y, 1 - P, X, **settings)
     assert bad.p_value == good.p_value < 0.1 and len(bad)
     assert [one.gap for one in bad] == pytest.approx([-one.gap for one in good])
-    one, two = vc.surface(Y, P, V, SEX, pos_label="bad"), vc.surface(Y, 1 - P, V, SEX)
+    one, two = vc.surface(Y, P, X, pos_label="bad"), vc.surface(Y, 1 - P, X)
     np.testing.assert_allclose(one.gap, -two.gap, atol=1e-9)
 
 

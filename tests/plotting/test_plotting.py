@@ -244,7 +244,7 @@ def rows():
 
 
 def surface(rows, first, second):
-    return vc.surface(rows["y"], rows["p"], {first: rows[first]}, {second: rows[second]})
+    return vc.surface("y", "p", [first, second], data=rows)
 
 
 @pytest.mark.parametrize("kind", PAIRS)

@@ -55,7 +55,7 @@ def test_a_planted_slice_is_found(found):
 def test_table_and_file(found, tmp_path):
     assert list(found.to_frame()["rule"]) == [found[0].rule]
     found.save(tmp_path / "slices.json")
-    assert vc.load(tmp_path / "slices.json") == found and found.settings["draws"] == DRAWS
+    assert vc.load(tmp_path / "slices.json") == found and found.draws == DRAWS
 
 
 def test_more_classes():
@@ -89,24 +89,6 @@ def test_missing_values_and_dates():
     assert one.conditions[0].kind == "datetime" and one.rule.startswith("day > 2024-")
     assert jaccard(one.mask(X), late) > 0.9
     assert "EPOCH" in one.to_sql()
-
-
-def test_the_score_may_be_a_variable():
-    rng = np.random.default_rng(8)
-    n = 3000
-    p = rng.uniform(0.05, 0.95, n)
-    X = {"a": rng.random(n), "b": rng.random(n)}
-    y = rng.random(n) < np.where((p > 0.7) & (X["a"] > 0.5), p - 0.3, p)
-    one = vc.slices(y, p, X, score=True, draws=DRAWS)[0]
-    assert "score" in [condition.variable for condition in one.conditions]
-    assert jaccard(one.mask(X, p), (p > 0.7) & (X["a"] > 0.5)) > 0.7
-    assert '"my score"' in one.to_sql(score="my score")
-    with pytest.raises(InputError, match="p is not given"):
-        one.mask(X)
-    with pytest.raises(InputError, match="score is not given"):
-        one.to_sql()
-    with pytest.raises(InputError, match="X has a column 'score'"):
-        vc.slices(y, p, X | {"score": p}, score=True)
 
 
 def test_after_takes_off_what_is_known():
@@ -167,7 +149,6 @@ def test_lazy_rows(library, tmp_path, monkeypatch):
         ),
         ({"search_rows": 10}, "search_rows must be an integer of at least 200; got 10"),
         ({"level": 1.0}, "level must lie between 0 and 1; got 1.0"),
-        ({"score": "yes"}, "score must be True or False; got 'yes'"),
         ({"groups": np.zeros(3000)}, "groups has only one group"),
         ({"X": None}, "X is None"),
         ({"X": {"x": np.full(3000, np.nan)}}, "every value is missing"),
@@ -209,11 +190,11 @@ def test_compiled_and_numpy_agree_to_the_bit(after, monkeypatch):
 def slice_of(*conditions):
     """A slice with the given conditions, as saved results have them."""
     plain = {"low": None, "high": None, "levels": [], "negated": False, "missing": False}
-    plain |= {"values": True, "is_score": False, "zone": "", "date_format": ""}
+    plain |= {"values": True, "zone": "", "date_format": ""}
     figures = ("share", "predicted", "observed", "gap", "shrunk", "low", "high", "p_adjusted")
     return vc.results.Slice.from_dict(
         dict.fromkeys((*figures, "weight", "over_parents"), 0.0)
-        | {"claim": "probability", "rows": 2, "key": 1}
+        | {"claim": "probability", "rows": 2}
         | {"conditions": [plain | one for one in conditions]}
     )
 

@@ -16,7 +16,7 @@ def world(n=6000, seed=0, gap=lambda u, v: 0.3 * (u - 0.5) * (v - 0.5) * 4):
     u, v = rng.random((2, n))
     p = rng.uniform(0.3, 0.7, n)
     y = (rng.random(n) < p - gap(u, v)).astype(int)
-    return {"y": y, "p": p, "v1": u, "v2": v}
+    return {"y": y, "p": p, "X": {"u": u, "v": v}}
 
 
 def test_a_saddle_is_found_with_its_signs():
@@ -47,10 +47,10 @@ def test_the_whole_surface_is_covered(gap):
     for seed in range(12):
         given = world(10_000, seed, gap)
         found = vc.surface(**given)
-        place = [np.searchsorted(a.edges[1:-1], given[v], "left") for a, v in
-                 ((found.first, "v1"), (found.second, "v2"))]  # fmt: skip
-        cell = place[0] * 24 + place[1]
-        total = np.bincount(cell, gap(given["v1"], given["v2"]), 576)
+        u, v = given["X"].values()
+        cell = 24 * np.searchsorted(found.first.edges[1:-1], u, "left")
+        cell += np.searchsorted(found.second.edges[1:-1], v, "left")
+        total = np.bincount(cell, gap(u, v), 576)
         truth = (total / np.maximum(np.bincount(cell, minlength=576), 1)).reshape(24, 24)
         inside = (found.low <= truth) & (truth <= found.high)
         covered += inside[found.judged].all()
@@ -59,22 +59,19 @@ def test_the_whole_surface_is_covered(gap):
 
 def test_the_order_of_variables_has_no_influence():
     given = world()
-    turned = vc.surface(**given | {"v1": given["v2"], "v2": given["v1"]})
+    turned = vc.surface(given["y"], given["p"], dict(reversed(given["X"].items())))
     np.testing.assert_allclose(vc.surface(**given).gap, turned.gap.T, atol=1e-9)
 
 
 def test_integer_weights_of_levels_equal_repetition():
     rng = np.random.default_rng(0)
     n = 2000
-    given = {
-        "y": rng.integers(0, 2, n),
-        "p": rng.uniform(0.2, 0.8, n),
-        "v1": rng.choice(["a", "b", "c"], n),
-        "v2": rng.choice(["x", "y"], n),
-    }
+    y, p = rng.integers(0, 2, n), rng.uniform(0.2, 0.8, n)
+    X = pd.DataFrame({"a": rng.choice(["a", "b", "c"], n), "b": rng.choice(["x", "y"], n)})
     weight = rng.integers(1, 4, n)
-    weighted = vc.surface(**given, sample_weight=weight)
-    repeated = vc.surface(**{name: np.repeat(one, weight) for name, one in given.items()})
+    weighted = vc.surface(y, p, X, sample_weight=weight)
+    y, p, X = (np.repeat(one, weight, axis=0) for one in (y, p, X.to_numpy()))
+    repeated = vc.surface(y, p, X)
     np.testing.assert_allclose(weighted.gap, repeated.gap, atol=1e-12)
     np.testing.assert_allclose(weighted.predicted, repeated.predicted)
     # A weight says how much a row counts, not that it was seen as often.
@@ -83,13 +80,14 @@ def test_integer_weights_of_levels_equal_repetition():
 
 def test_levels_and_dates():
     given = world()
-    level = np.array([f"level {k}" for k in (given["v1"] * 20).astype(int)])
-    dates = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(given["v2"] * 300, "D"))
-    found = vc.surface(given["y"], given["p"], {"kind": level}, {"day": dates})
+    u, v = given["X"].values()
+    level = np.array([f"level {k}" for k in (u * 20).astype(int)])
+    dates = pd.Series(pd.Timestamp("2024-01-01") + pd.to_timedelta(v * 300, "D"))
+    found = vc.surface(given["y"], given["p"], {"kind": level, "day": dates})
     assert found.first.kind == "levels" and len(found.first) <= 13
     assert any(label.startswith("other") for label in found.first.labels)
     assert found.second.text(0).startswith("day 2024-01")
-    table = vc.surface(given["y"], given["p"], {"kind": level}, {"half": given["v2"] > 0.5})
+    table = vc.surface(given["y"], given["p"], {"kind": level, "half": v > 0.5})
     np.testing.assert_allclose(
         table.gap[table.n > 0], (table.predicted - table.observed)[table.n > 0]
     )
@@ -98,8 +96,10 @@ def test_levels_and_dates():
 def test_groups_widen_the_band():
     given = world()
     unit = np.repeat(np.arange(600), 10)
-    for name in given:  # ten copies of every tenth row
-        given[name] = np.repeat(given[name][::10], 10)
+    # ten copies of every tenth row
+    rows = pd.DataFrame(given.pop("X") | given)
+    rows = rows.iloc[np.repeat(np.arange(0, 6000, 10), 10)]
+    given = {"y": rows["y"], "p": rows["p"], "X": rows[["u", "v"]]}
     alone = vc.surface(**given)
     grouped = vc.surface(**given, groups=unit)
     wider = (grouped.high - grouped.low)[grouped.judged & alone.judged]
@@ -110,27 +110,26 @@ def test_groups_widen_the_band():
 
 def test_frames_lazy_rows_and_saved_forms():
     given = world()
-    frame = pl.DataFrame({"y": given["y"], "p": given["p"], "a": given["v1"], "b": given["v2"]})
-    found = vc.surface("y", "p", "a", "b", data=frame)
-    lazy = vc.surface("y", "p", "a", "b", data=frame.lazy())
+    frame = pl.DataFrame(given.pop("X") | given)
+    found = vc.surface("y", "p", ["u", "v"], data=frame)
+    lazy = vc.surface("y", "p", ["u", "v"], data=frame.lazy())
     np.testing.assert_array_equal(found.gap, lazy.gap)
     assert isinstance(found.to_frame(), pl.DataFrame)
-    assert set(found.to_frame().columns) >= {"a", "b", "rows", "gap", "sure"}
+    assert set(found.to_frame().columns) >= {"u", "v", "rows", "gap", "sure"}
     again = vc.results.Surface.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
     np.testing.assert_array_equal(found.sure, again.sure)
     assert again.sentence == found.sentence
-    assert "Surface of 'a' and 'b'" in repr(found) and "<table" in found._repr_html_()
+    assert "Surface of 'u' and 'v'" in repr(found) and "<table" in found._repr_html_()
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"v2": None}, "v2 is None"),
-        ({"v1": {"a": [1], "b": [2]}}, "v1 has 2 columns"),
-        ({"v1": {"x": np.zeros(6000)}, "v2": {"x": np.zeros(6000)}}, "v1 and v2 are both 'x'"),
-        ({"v1": np.full(6000, np.nan)}, "'v1' is missing at every row"),
+        ({"X": None}, "X has 0 variables"),
+        ({"X": np.zeros((6000, 3))}, "X has 3 variables"),
+        ({"X": {"u": np.full(6000, np.nan), "v": np.zeros(6000)}}, "'u' is missing at every row"),
         ({"level": 2}, "level must"),
-        ({"v1": np.zeros(5)}, "lengths differ"),
+        ({"X": {"u": np.zeros(5), "v": np.zeros(6000)}}, "lengths differ"),
     ],
 )
 def test_wrong_arguments_are_named(change, message):

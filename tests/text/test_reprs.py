@@ -47,7 +47,7 @@ def results(tmp_path_factory):
         vc.bin_table(y, p, {EVIL: age}),
         slices,
         slices[0],
-        vc.surface(y, p, {EVIL: age}, {"job": X["job"]}),
+        vc.surface(y, p, {EVIL: age, "job": X["job"]}),
         vc.predictable_gap(y, p, few),
         monitor,
         monitor.status,

@@ -244,7 +244,7 @@ def test_extreme_weights_and_values_audit_without_a_warning(y, p, v, weight):
         warnings.simplefilter("ignore", VarcalWarning)
         found = vc.audit(y, p, {"v": v}, sample_weight=weight, ladder="none")
         assert "nan" not in str(found)
-        vc.surface(y, p, v, v[::-1], sample_weight=weight)
+        vc.surface(y, p, np.column_stack([v, v[::-1]]), sample_weight=weight)
 
 
 NESTED = {

@@ -58,7 +58,7 @@ RESULTS = {
     "audit": lambda y, p, v, w: vc.audit(y, p, v, sample_weight=w, ladder="none").to_dict(),
     "ladder": lambda y, p, v, w: vc.audit(y, p, v, sample_weight=w).ladder.to_dict(),
     "decompose": lambda y, p, v, w: vc.decompose(y, p, sample_weight=w).to_dict(),
-    "surface": lambda y, p, v, w: vc.surface(y, p, v["age"], v["job"], sample_weight=w).to_dict(),
+    "surface": lambda y, p, v, w: vc.surface(y, p, v, sample_weight=w).to_dict(),
     "predictable_gap": lambda y, p, v, w: vc.predictable_gap(y, p, v, sample_weight=w).to_dict(),
 }
 

@@ -142,7 +142,7 @@ def intersections_of(
 def _worst_pair(found: Slices, ranking: Sequence[AuditRow], known: Sequence[str]) -> list[str]:
     """Return the two variables to look at together, or none if there is only one."""
     for one in found.slices:
-        names = [part.variable for part in one.conditions if not part.is_score]
+        names = [part.variable for part in one.conditions]
         if len(names) > 1:
             order = [row.variable for row in ranking if row.variable in names]
             return (order + [name for name in names if name not in order])[:2]

@@ -151,6 +151,12 @@ def built(data: Any, hint: Any, special: Special | None = None, where: str = "it
     return _read(data, hint, where, special, json=True)
 
 
+def built_from(data: Mapping[str, Any], cls: type[R]) -> R:
+    """Return the dataclass whose fields are among the entries of a mapping."""
+    found: R = built({each.name: data[each.name] for each in fields(cast(Any, cls))}, cls)
+    return found
+
+
 def conform(value: object, hint: Any, where: str = "it") -> None:
     """Refuse a value that does not have the type that an annotation declares.
 

@@ -121,8 +121,6 @@ class VariableCells:
         The cell of missing values, −1 if there are none.
     middle, coarse : ndarray
         The first fine cell of each cell of a lower resolution, and at the end the number of cells.
-    is_score : bool
-        Whether it is the model's own probability.
     """
 
     variable: Variable
@@ -131,7 +129,6 @@ class VariableCells:
     missing: int
     middle: Ints
     coarse: Ints
-    is_score: bool = False
 
     @property
     def n_cells(self) -> int:
@@ -158,7 +155,6 @@ class VariableCells:
             one.kind,
             low=float(self.cuts[low - 1]) if low and not only_missing else None,
             high=float(self.cuts[high - 1]) if high < last else None,
-            is_score=self.is_score,
             zone=one.zone,
             date_format=one.date_format,
             **given,
@@ -209,7 +205,7 @@ class Grid:
         return np.array(merged, dtype=np.uint8).reshape(self.fine.shape)
 
 
-def grid_of(variables: Sequence[Variable], score: Floats, own: Variable | None = None) -> Grid:
+def grid_of(variables: Sequence[Variable], score: Floats) -> Grid:
     """Cut variables into cells; levels are ordered by their mean score, blind to outcomes.
 
     Parameters
@@ -218,8 +214,6 @@ def grid_of(variables: Sequence[Variable], score: Floats, own: Variable | None =
         The variables.
     score : ndarray
         The score of each row.
-    own : Variable, optional
-        The score as a variable of its own.
 
     Examples
     --------
@@ -228,11 +222,8 @@ def grid_of(variables: Sequence[Variable], score: Floats, own: Variable | None =
     >>> grid.fine, grid.axes[0].condition(1, 3).text
     (array([[0, 2, 0, 1]], dtype=uint8), 'sex = m or missing')
     """
-    every = [*variables, *([] if own is None else [own])]
-    axes = [_levels(one, score) if one.kind == "levels" else _ranges(one) for one in every]
-    if own is not None:
-        axes[-1] = replace(axes[-1], is_score=True)
-    lines = [axis.codes(one) for axis, one in zip(axes, every, strict=True)]
+    axes = [_levels(one, score) if one.kind == "levels" else _ranges(one) for one in variables]
+    lines = [axis.codes(one) for axis, one in zip(axes, variables, strict=True)]
     return Grid(tuple(axes), np.array(lines, dtype=np.uint8).reshape(len(lines), len(score)))
 
 
@@ -314,8 +305,6 @@ class SurfaceAxis:
     position : ndarray
         Middle of each cell's ranks, from 0 to 1: neighbours on this scale are smoothed together.
         NaN for levels and missing values, which stand alone.
-    counts : ndarray
-        Rows of each cell.
     zone : str
         The time zone of dates.
     """
@@ -325,7 +314,6 @@ class SurfaceAxis:
     labels: tuple[str, ...]
     edges: Floats
     position: Floats
-    counts: Ints
     zone: str = ""
 
     def __len__(self) -> int:
@@ -346,7 +334,7 @@ class SurfaceAxis:
 
         >>> edges, place = np.array([17.0, 30.0, 90.0]), np.array([0.25, 0.75])
         >>> labels = ("[17, 30]", "(30, 90]")
-        >>> axis = SurfaceAxis("age", "numeric", labels, edges, place, np.array([5, 5]))
+        >>> axis = SurfaceAxis("age", "numeric", labels, edges, place)
         >>> axis.text(1)
         'age 30–90'
         """
@@ -365,7 +353,7 @@ class SurfaceAxis:
 
     def _check_saved(self) -> None:
         """Raise ValueError unless cells, labels and edges belong together."""
-        if not self.labels or not len(self.labels) == len(self.position) == len(self.counts):
+        if not self.labels or len(self.labels) != len(self.position):
             raise ValueError("cells and labels differ in number")
         if self.kind not in get_args(Kind):
             raise ValueError("the kind is unknown")
@@ -397,15 +385,8 @@ def axis_of(variable: Variable, bins: NumericBins | LevelBins, counts: Ints) -> 
         ends = np.cumsum(counts[:ordered])
         total = max(int(ends[-1]) if ordered else 0, 1)
         position[:ordered] = (ends - counts[:ordered] / 2) / total
-    return SurfaceAxis(
-        name=variable.name,
-        kind=variable.kind,
-        labels=tuple(bins.labels()),
-        edges=edges,
-        position=position,
-        counts=counts,
-        zone=variable.zone,
-    )
+    labels = tuple(bins.labels())
+    return SurfaceAxis(variable.name, variable.kind, labels, edges, position, variable.zone)
 
 
 def plain_lists(value: Any) -> Any:

@@ -262,7 +262,7 @@ class Outcomes:
         for key, s in self.scores.items():
             n, places, size = len(s), [np.zeros(len(s), dtype=np.intp)], 1
             if after == "single":
-                grid = grid_of(variables, s, Variable("score", "numeric", s))
+                grid = grid_of([*variables, Variable("score", "numeric", s)], s)
                 counts = [len(axis.coarse) - 1 for axis in grid.axes]
                 first = np.concatenate([[0], np.cumsum(counts)])
                 places, size = list(grid.coarse + first[:-1, None]), int(first[-1])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import ndtr, stdtr
 
 from varcal._arrays import Floats, Ints
-from varcal._files.schema import built, plain, restored
+from varcal._files.schema import built_from, plain, restored
 from varcal._inference.multiplicity import cauchy, student_quantile
 from varcal._input.events import CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read
@@ -133,12 +133,7 @@ class PredictableGap:
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> PredictableGap:
         """Return the result that `to_dict` described."""
-
-        def build() -> PredictableGap:
-            found: PredictableGap = built({one.name: data[one.name] for one in fields(cls)}, cls)
-            return found
-
-        return restored(build, cls, "a predictable gap")
+        return restored(lambda: built_from(data, cls), cls, "a predictable gap")
 
     def __repr__(self) -> str:
         size = f"{points(self.value)} points, at least {points(self.low)}"

@@ -34,11 +34,11 @@ from varcal._input.groups import buckets, check_two_groups, distinct_groups
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable
-from varcal._options import check_flag, check_names, checked, one_of, or_none, whole
+from varcal._options import check_names, checked, one_of, or_none, whole
 from varcal._search.cells import Grid, SearchRows, grid_of, read_rows
 from varcal._search.outcomes import Outcomes
 from varcal._search.scan import CLASSES, Rule, Space, refine, search
-from varcal._search.slices_result import SCORE, Condition, Slice, Slices
+from varcal._search.slices_result import Condition, Slice, Slices
 from varcal._sums.bins import LevelBins
 from varcal._sums.evidence import without_left_out
 from varcal._sums.stats import PRIOR_ROWS, BinnedStats, bin_rows
@@ -92,7 +92,6 @@ WIDENED = 1.3
 @checked(
     after=one_of(*AFTER),
     max_depth=one_of(1, 2, 3),
-    score=check_flag,
     most=whole(1, 1_000),
     draws=whole(19, 100_000),
     search_rows=whole(FEWEST_ROWS, 100_000_000),
@@ -109,7 +108,6 @@ def slices(
     classes: Sequence[Hashable] | None = None,
     max_depth: int = 3,
     after: str | None = "average",
-    score: bool = False,
     most: int = MOST,
     draws: int = 99,
     level: float = 0.95,
@@ -148,8 +146,6 @@ def slices(
         What is known already and taken off before the search: the overall gap; the gaps along all
         single variables and the score, so that only slices of two and three variables are
         searched that they do not explain; or nothing.
-    score : bool
-        Whether the score itself may be among the variables of a slice.
     pos_label : label, optional
         The class whose probability is judged, as in `audit`; the second one by default. With more
         than two classes the predicted class and every class are.
@@ -200,10 +196,7 @@ def slices(
     keys = audit_keys(rows.classes, pos_label)
     names = claim_names(rows.classes, keys)
     outcomes = Outcomes.of(rows, keys, random_state)
-    grids = {
-        key: grid_of(rows.variables, s, _own(rows, s) if score else None)
-        for key, s in outcomes.scores.items()
-    }
+    grids = {key: grid_of(rows.variables, s) for key, s in outcomes.scores.items()}
     outcomes = outcomes.without_known(after, rows.variables)
     depths = (2 if after == "single" else 1), max_depth
     found = judge(grids, outcomes, depths=depths, draws=draws, alpha=1 - level)
@@ -262,23 +255,11 @@ def _searchable(
     return without_left_out(rows, X, include)
 
 
-def _own(rows: Predictions, score: Floats) -> Variable:
-    """Return the score as a variable."""
-    if any(one.name == SCORE for one in rows.variables):
-        raise InputError(
-            f"X has a column {SCORE!r}, the name of the model's own probability",
-            "rename the column, or omit {score}",
-            argument="X",
-            settings={"score": None},
-        )
-    return Variable(SCORE, "numeric", score)
-
-
 def _check_options(max_depth: int, after: str | None, level: float, draws: int) -> None:
     """Refuse options that leave nothing to search, or nothing to find."""
     if after == "single" and max_depth == 1:
         raise InputError(
-            "max_depth is 1, and after is 'single': no slice is left to search",
+            "max_depth is 1: no slice is left to search beyond single variables",
             "use {max_depth} or more",
             argument="max_depth",
             settings={"max_depth": 2},
@@ -600,10 +581,7 @@ def _summed(
     variables = {variable.name: variable for variable in rows.variables}
     for conditions, key in wanted:
         claim = claim_of(rows, key)
-        own = Variable(SCORE, "numeric", claim.score)
-        unmet = ~np.array(
-            [one.mask(own if one.is_score else variables[one.variable]) for one in conditions]
-        )
+        unmet = ~np.array([one.mask(variables[one.variable]) for one in conditions])
         part = np.minimum(unmet.sum(axis=0), 2)
         part[part == 2] = len(conditions) + 1
         part[part == 1] += unmet.argmax(axis=0)[part == 1]
@@ -650,5 +628,4 @@ def _slice(
         high=max(gap - below, gap + above),
         p_adjusted=one.p_adjusted,
         over_parents=min(beyond, key=abs, default=gap),
-        key=one.key,
     )

@@ -13,11 +13,9 @@ from varcal._arrays import Bools
 from varcal._edge_texts import edge_texts, zone_text
 from varcal._export.dialects import DIALECTS, Dialect
 from varcal._files.saved import Kind as SavedKind
-from varcal._files.schema import built, plain, restored
+from varcal._files.schema import built_from, plain, restored
 from varcal._input.dates import as_dates, with_dates
-from varcal._input.events import CORRECT
 from varcal._input.frames import columns_by_name, frame_of
-from varcal._input.predictions import read_scores
 from varcal._input.variables import Kind, Variable
 from varcal._options import check_choice, checked
 from varcal._text import (
@@ -35,8 +33,6 @@ from varcal._text import (
 from varcal._version import __version__
 from varcal.exceptions import InputError
 
-#: The name of the model's own probability among the variables of a rule.
-SCORE = "score"
 #: A rule lists at most this many levels.
 MOST_LISTED = 6
 
@@ -48,7 +44,7 @@ class Condition:
     Attributes
     ----------
     variable : str
-        The variable; "score" for the probability that the claim is about (see `is_score`).
+        The variable.
     kind : {"numeric", "datetime", "duration", "levels"}
         The kind of the variable.
     low, high : float or None
@@ -62,8 +58,6 @@ class Condition:
         Whether a missing value is meant as well.
     values : bool
         Whether any value that is not missing is meant; if not, only missing ones are.
-    is_score : bool
-        Whether the variable is the model's own probability.
     zone, date_format : str
         The time zone of instants, and how they were written if they were read from text.
     """
@@ -76,7 +70,6 @@ class Condition:
     negated: bool = False
     missing: bool = False
     values: bool = True
-    is_score: bool = False
     zone: str = ""
     date_format: str = ""
 
@@ -120,9 +113,9 @@ class Condition:
         found: Bools = inside | gone if self.missing else inside & ~gone
         return found
 
-    def to_sql(self, dialect: Dialect, column: str | None = None) -> str:
+    def to_sql(self, dialect: Dialect) -> str:
         """Write the condition for a database; it is never NULL."""
-        name = dialect.identifier(column or self.variable)
+        name = dialect.identifier(self.variable)
         gone = f"{name} IS NULL"
         if self.kind == "numeric":
             gone += f" OR {dialect.is_nan.format(self._number_sql(dialect, name))}"
@@ -240,8 +233,6 @@ class Slice(Shown):
     over_parents : float
         What the shorter rules do not explain: the gap minus that of the rows that would join the
         slice if a condition were dropped, for the condition with the smallest such difference.
-    key : int
-        The position of the class that the claim is about, −1 for the predicted class.
     """
 
     conditions: tuple[Condition, ...]
@@ -257,7 +248,6 @@ class Slice(Shown):
     high: float
     p_adjusted: float
     over_parents: float
-    key: int
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the slice has a condition."""
@@ -290,21 +280,18 @@ class Slice(Shown):
     def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
         return self.sentence, _table((self,)), ""
 
-    def mask(self, X: object, p: object = None) -> Bools:
+    def mask(self, X: object) -> Bools:
         """Return which rows belong to the slice.
 
         Parameters
         ----------
         X : frame, dict of columns or array
             Variables of the same names as in the search.
-        p : array-like, optional
-            Probabilities, needed if a condition is about the score.
 
         Examples
         --------
-        >>> import varcal as vc
         >>> condition = Condition("age", "numeric", low=36.0)
-        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0)
         >>> found.mask({"age": [30, 40, 50]})
         array([False,  True,  True])
         """
@@ -312,13 +299,9 @@ class Slice(Shown):
         parts: list[Bools] = []
         for condition in self.conditions:
             name = condition.variable
-            if condition.is_score:
-                variable = Variable(name, "numeric", _score_of(p, self.key))
-            elif name in columns:
-                variable = with_dates(Variable.of(columns[name], name, "X"))
-            else:
+            if name not in columns:
                 raise InputError.no_column(name, columns, "X", where="X")
-            parts.append(condition.mask(variable))
+            parts.append(condition.mask(with_dates(Variable.of(columns[name], name, "X"))))
             if len(parts[0]) != len(parts[-1]):
                 raise InputError(
                     f"X has columns of {len(parts[0])} and {len(parts[-1])} rows",
@@ -328,35 +311,23 @@ class Slice(Shown):
         inside: Bools = np.logical_and.reduce(parts)
         return inside
 
-    def to_sql(self, dialect: str = "duckdb", *, score: str | None = None) -> str:
+    def to_sql(self, dialect: str = "duckdb") -> str:
         r"""Write the rule as a condition for WHERE.
 
         Parameters
         ----------
         dialect : {"duckdb", "postgres", "spark", "bigquery", "snowflake"}
             The database.
-        score : str, optional
-            The column of the probability that the claim is about, if a condition needs it.
 
         Examples
         --------
         >>> condition = Condition("sex", "levels", levels=("Female",))
-        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0, 1)
+        >>> found = Slice((condition,), "class a", 2, 0.5, 2, 0.4, 0.5, -0.1, 0, 0, 0, 0.01, 0)
         >>> found.to_sql()
         '(NOT ("sex" IS NULL) AND "sex" IN (\'Female\'))'
         """
         check_choice("dialect", dialect, list(DIALECTS))
-        texts = []
-        for condition in self.conditions:
-            if condition.is_score and score is None:
-                raise InputError(
-                    "score is not given, and a condition of the rule is about the score",
-                    "name the column of the probability",
-                    argument="score",
-                )
-            column = score if condition.is_score else None
-            texts.append(condition.to_sql(DIALECTS[dialect], column))
-        return " AND ".join(texts)
+        return " AND ".join(one.to_sql(DIALECTS[dialect]) for one in self.conditions)
 
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
@@ -365,8 +336,7 @@ class Slice(Shown):
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Slice:
         """Return the slice that `to_dict` described."""
-        found: Slice = built({each.name: data[each.name] for each in fields(cls)}, cls)
-        return found
+        return built_from(data, cls)
 
 
 @dataclass(frozen=True, repr=False)
@@ -427,12 +397,6 @@ class Slices(Shown):
         return self.slices[position]
 
     @property
-    def settings(self) -> dict[str, Any]:
-        """The settings of the search."""
-        names = ("max_depth", "after", "level", "draws", "random_state")
-        return {name: getattr(self, name) for name in names}
-
-    @property
     def sentence(self) -> str:
         """The finding in one sentence."""
         found = len(self.slices)
@@ -449,7 +413,7 @@ class Slices(Shown):
 
     def to_frame(self) -> Any:
         """Return the slices as a frame of the input's library, one row per slice."""
-        figures = [each.name for each in fields(Slice) if each.name not in ("conditions", "key")]
+        figures = [each.name for each in fields(Slice) if each.name != "conditions"]
         names = ("rule", *figures, "depth")
         columns = {name: [getattr(one, name) for one in self.slices] for name in names}
         return frame_of(columns, self.backend)
@@ -464,9 +428,8 @@ class Slices(Shown):
         """Return the slices that `to_dict` described."""
 
         def build() -> Slices:
-            found = {each.name: data[each.name] for each in fields(cls)} | {"slices": []}
             slices = tuple(Slice.from_dict(one) for one in data["slices"])
-            return replace(built(found, cls), slices=slices)
+            return replace(built_from({**data, "slices": []}, cls), slices=slices)
 
         return restored(build, cls, "saved slices")
 
@@ -516,18 +479,3 @@ def _table(slices: tuple[Slice, ...]) -> dict[str, list[Any]]:
 
 #: Saved slices.
 SLICES = SavedKind("slices", "a file of saved slices", 1, Slices.from_dict)
-
-
-def _score_of(p: object, key: int) -> np.ndarray[Any, Any]:
-    """Return the probability that a claim is about."""
-    if p is None:
-        raise InputError(
-            "p is not given, and a condition of the rule is about the score",
-            "give the probabilities as in the search",
-            argument="p",
-        )
-    scores, _ = read_scores(p)
-    if scores.ndim == 1:
-        scores = np.column_stack([1.0 - scores, scores])
-    found = scores.max(axis=1) if key == CORRECT else scores[:, key]
-    return np.asarray(found)

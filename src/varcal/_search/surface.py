@@ -13,8 +13,9 @@ from varcal._edge_texts import edge_texts
 from varcal._files.schema import restored
 from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._input.events import audit_keys, claim_names, claim_of
-from varcal._input.frames import Table, column_of, columns_by_name, frame_of
+from varcal._input.frames import frame_of
 from varcal._input.groups import buckets
+from varcal._input.predictions import ALL
 from varcal._options import check_count, checked
 from varcal._search.cells import (
     SearchRows,
@@ -26,15 +27,13 @@ from varcal._search.cells import (
     read_rows,
 )
 from varcal._sums.bins import JointBins
-from varcal._sums.evidence import refuse_sums
 from varcal._sums.profile import cells_of
-from varcal._sums.sources import lazy_rows
 from varcal._sums.stats import BinnedStats, bin_rows
 from varcal._text import (
+    Shown,
     count,
     gap_said,
     gap_side,
-    html_table,
     interval,
     level_text,
     off_by,
@@ -43,7 +42,6 @@ from varcal._text import (
     share_text,
     short,
     signed,
-    wrapped,
 )
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
@@ -56,8 +54,8 @@ LARGEST = 1e3
 MOST_LINES = 5
 
 
-@dataclass(frozen=True, eq=False)
-class Surface:
+@dataclass(frozen=True, eq=False, repr=False)
+class Surface(Shown):
     """The gap over the cells of two variables, with a mask that holds for all cells at once.
 
     Arrays have one row per cell of the first variable and one column per cell of the second.
@@ -229,17 +227,14 @@ class Surface:
 
         return draw_surface(self, ax)
 
-    def __repr__(self) -> str:
+    def _shown(self) -> tuple[str, dict[str, list[Any]], str]:
+        names = f"{self.first.name!r} and {self.second.name!r}"
+        head = f"Surface of {names}: {self.claim}, {count(self.n_rows, 'row')}\n{self.sentence}"
         over, under = (gap_side(sign, self.claim) for sign in (1.0, -1.0))
-        head = f"Surface of {self.first.name!r} and {self.second.name!r}: {self.claim}, "
         legend = (
             f"Gap: what the model says minus what happens (above 0: {over}, below: {under}); "
             f"the band holds for all cells at once, {level_text(self.level)}."
         )
-        lines = [head + count(self.n_rows, "row"), self.sentence, *self.notes, legend]
-        return wrapped("\n".join(lines))
-
-    def _repr_html_(self) -> str:
         surely = np.where(self.sure != 0, np.maximum(self.low, -self.high), -np.inf)
         order = np.argsort(-surely, axis=None, kind="stable")[:MOST_LINES]
         cells = [np.unravel_index(int(k), surely.shape) for k in order]
@@ -253,7 +248,7 @@ class Surface:
             "happens": [percent(float(self.observed[cell])) for cell in cells],
             "rows": [int(self.n[cell]) for cell in cells],
         }
-        return html_table(table, self.sentence, " ".join(self.notes))
+        return head, table if cells else {}, "\n".join([*self.notes, legend])
 
 
 #: Half-widths, as shares of the rows, from which cross-validation chooses.
@@ -295,7 +290,7 @@ def hat_matrix(
     Examples
     --------
     >>> place = (np.arange(4) + 0.5) / 4
-    >>> one = SurfaceAxis("a", "numeric", ("",) * 4, np.arange(5.0), place, np.full(4, 4))
+    >>> one = SurfaceAxis("a", "numeric", ("",) * 4, np.arange(5.0), place)
     >>> hat = hat_matrix(one, one, np.ones((4, 4)), 0.8, 1)
     >>> plane = np.add.outer(2 * place, -3 * place).ravel()
     >>> bool(np.allclose(hat @ plane, plane))
@@ -439,8 +434,7 @@ def _largest_deviations(factor: Floats, se: Floats, dof: float, random_state: in
 def surface(
     y: object,
     p: object = None,
-    v1: object = None,
-    v2: object = None,
+    X: object = ALL,
     *,
     data: object = None,
     pos_label: Hashable = None,
@@ -469,8 +463,8 @@ def surface(
     ----------
     y, p : array-like or column names
         Labels and probabilities, as in `vece`.
-    v1, v2 : array-like or column names
-        Two variables: numbers, dates or levels. Arrays get a name as a dict of one column.
+    X : frame, dict of columns, array, or column names
+        Two variables: numbers, dates or levels.
     data, classes, sample_weight, from_logits, unlabelled
         As in `vece`. Of lazy rows that do not fit into memory, 500,000 are drawn at random.
     pos_label : label, optional
@@ -497,17 +491,11 @@ def surface(
     --------
     >>> import varcal as vc
     >>> adult = vc.datasets.load_adult()
-    >>> age, hours = {"age": adult["age"]}, {"hours": adult["hours-per-week"]}
-    >>> found = vc.surface(adult.y, adult.p, age, hours)
+    >>> X = {"age": adult["age"], "hours": adult["hours-per-week"]}
+    >>> found = vc.surface(adult.y, adult.p, X)
     >>> found.claim, found.gap.shape, bool((found.sure == -1).any())
     ('probability', (24, 16), True)
     """
-    refuse_sums(y, "surface()")
-    if v1 is None or v2 is None:
-        missing = "v1" if v1 is None else "v2"
-        raise InputError(
-            f"{missing} is None", "give two variables; curve() is along one", argument=missing
-        )
     options = {
         "data": data,
         "classes": classes,
@@ -517,7 +505,10 @@ def surface(
         "from_logits": from_logits,
         "unlabelled": unlabelled,
     }
-    rows = read_rows("surface()", y, p, _pair(v1, v2, data), options)
+    rows = read_rows("surface()", y, p, X, options)
+    if (found := len(rows.predictions.variables)) != 2:
+        many = count(found, "variable")
+        raise InputError(f"X has {many}", "give two; curve() is along one", argument="X")
     keys = audit_keys(rows.predictions.classes, pos_label)
     return surface_of(rows, keys, level=level, random_state=random_state)
 
@@ -543,10 +534,8 @@ def surface_of(
             JointBins(parts), variables, claim.score, claim.hit, predictions.weight, *units
         )
         n = stats.n.reshape([bins.size for bins in parts])
-        first, second = (
-            axis_of(variable, bins, n.sum(axis=1 - k))
-            for k, (variable, bins) in enumerate(zip(variables, parts, strict=True))
-        )
+        first = axis_of(variables[0], parts[0], n.sum(axis=1))
+        second = axis_of(variables[1], parts[1], n.sum(axis=0))
         each = 1 - (1 - level) / len(keys)
         smoothed = _smoothed(stats, first, second, level=each, random_state=random_state)
         smoothed["p_value"] = min(1.0, smoothed["p_value"] * len(keys))
@@ -579,31 +568,6 @@ def _clearest(one: Surface) -> tuple[float, float]:
     """Order claims: the one that is surely off for the most rows, by the most, first."""
     surely = np.maximum(np.nan_to_num(np.maximum(one.low, -one.high), nan=0.0), 0.0)
     return -float((one.share * surely).sum()), one.p_value
-
-
-def _pair(v1: object, v2: object, data: object) -> object:
-    """Return both variables with their names, in a form that rows are read by."""
-    lazy = lazy_rows(data) is not None
-    table = None if lazy or data is None else Table.of(data, "data")
-    columns: dict[str, object] = {}
-    for argument, value in (("v1", v1), ("v2", v2)):
-        if lazy and not isinstance(value, str):
-            raise InputError(
-                f"{argument} is a {type(value).__name__}, but data is read in batches",
-                "give the name of a column of data",
-                argument,
-            )
-        column = value if lazy else column_of(value, table, argument)
-        found = {value: column} if isinstance(value, str) else {}
-        found = found or columns_by_name(column, argument, argument)
-        if len(found) != 1:
-            raise InputError(f"{argument} has {len(found)} columns", "give one variable", argument)
-        if (name := next(iter(found))) in columns:
-            raise InputError(
-                f"v1 and v2 are both {name!r}", "give two different variables", argument="v2"
-            )
-        columns |= found
-    return list(columns) if lazy else columns
 
 
 #: How much of a cell's colour is left where the gap may be zero.
@@ -667,8 +631,12 @@ class SurfaceView:
 
     @property
     def outline(self) -> list[Segment]:
-        """The lines between cells that are surely off and others."""
-        return outline(self.sure)
+        """The lines between cells that are surely off and others, or off to the other side."""
+        padded = np.pad(self.sure, 1)
+        beside = np.argwhere(padded[:, 1:] != padded[:, :-1]) - (1, 0)
+        above = np.argwhere(padded[1:] != padded[:-1]) - (0, 1)
+        lines = [((x, y), (x, y + 1)) for y, x in beside.tolist()]
+        return lines + [((x, y), (x + 1, y)) for y, x in above.tolist()]
 
     def cell_lines(self, row: int, column: int) -> list[str]:
         """Return what is written into a cell of a table: its gap and its rows."""
@@ -679,23 +647,6 @@ class SurfaceView:
         """Tell whether a cell needs white text."""
         strong = abs(self.gap[row, column]) > DARK * self.most
         return bool(self.sure[row, column] and strong)
-
-
-def outline(mask: Ints) -> list[Segment]:
-    """Return the segments around cells with the same sign other than 0.
-
-    >>> len(outline(np.array([[0, 1], [0, 1]])))
-    6
-    """
-    padded = np.pad(mask, 1)
-    found: list[Segment] = []
-    for row, column in zip(*np.nonzero(padded[:, 1:] != padded[:, :-1]), strict=True):
-        x, y = float(column), float(row) - 1
-        found.append(((x, y), (x, y + 1)))
-    for row, column in zip(*np.nonzero(padded[1:] != padded[:-1]), strict=True):
-        x, y = float(column) - 1, float(row)
-        found.append(((x, y), (x + 1, y)))
-    return found
 
 
 def ticks(axis: SurfaceAxis, most: int = _TICKS) -> tuple[list[float], list[str]]:
