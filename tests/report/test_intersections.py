@@ -1,4 +1,4 @@
-"""Slices, a surface and the predictable gap in audits and in every form of a report."""
+"""Slices and the predictable gap in audits and in every form of a report."""
 
 import json
 import re
@@ -20,10 +20,9 @@ def audit(rows):
     return vc.audit(*rows, slices=True, ladder="none")
 
 
-def test_an_audit_has_slices_a_surface_and_a_number(audit, rows):
+def test_an_audit_has_slices_and_a_number(audit, rows):
     found = audit.intersections
     assert {one.variable for one in found.slices[0].conditions} == {"age", "<b>sex"}
-    assert {found.surface.first.name, found.surface.second.name} == {"age", "<b>sex"}
     assert found.predictable.low > 0
     alone = vc.predictable_gap(*rows)
     assert found.predictable.value == alone.value
@@ -43,12 +42,11 @@ def test_every_form_says_it(audit, tmp_path):
     first = audit.intersections.slices[0]
     said = f"{100 * first.predicted:.1f}%"
     assert "Combinations of variables" in page and 'id="intersections"' in page
-    assert page.count('class="map"') == 1 and "<b>sex" not in page
+    assert "<b>sex" not in page
     assert said in page and said in text
     assert "Combinations of variables" in text
     parsed = json.loads(data)["intersections"]
     assert parsed["slices"]["slices"][0]["rule"] == first.rule
-    assert parsed["surface"]["first"]["name"] == audit.intersections.surface.first.name
     assert parsed["predictable"]["low"] == pytest.approx(audit.intersections.predictable.low)
     lines = repr(audit).splitlines()
     assert re.search(r"at least [\d.]+ points of gap can be predicted", " ".join(lines))

@@ -156,9 +156,8 @@ def audit(
         need the score alone (fast), or none.
     slices : bool
         Whether to search intersections of variables as well: the slices where the model is most
-        wrong (`slices`), the surface of the worst pair (`surface`) and how much of the gap can be
-        predicted (`predictable_gap`). They are in ``audit.intersections`` and in reports. This
-        takes several times as long as the audit itself.
+        wrong (`slices`), and how much of the gap can be predicted (`predictable_gap`). They are in
+        ``audit.intersections`` and in reports. This takes several times as long as the audit.
     random_state : int
         Seed of the folds of the ladder, of the search for slices, and of the random signs of
         groups.
@@ -315,7 +314,6 @@ def audit(
         more = intersections_of(
             searched,
             given,
-            found.rows,
             keys,
             gaps={claim: one.gap for claim, one in zip(claims, judged.targets, strict=True)},
             n_all=evidence.n_rows + evidence.n_dropped,

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from varcal._input.predictions import Predictions
 from varcal._search.cells import SearchRows
 from varcal._search.predictable_gap import PredictableGap, predictable_of
 from varcal._search.slices_result import Slice, Slices
-from varcal._search.surface import Surface, surface_of
 from varcal._text import Named, Sentence, Strong, count, cut, filled, off_by, p_equation, points
-
-if TYPE_CHECKING:
-    from varcal._audit.record import AuditRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,16 +23,12 @@ class Intersections:
         The slices where the model is most wrong.
     predictable : PredictableGap
         How much of the gap all variables and the score predict together.
-    surface : Surface or None
-        The gap over two variables: those of the clearest slice that has two, or else the first two
-        of the ranking; None with a single variable.
     gaps : dict of float
         The overall gap of each claim.
     """
 
     slices: Slices
     predictable: PredictableGap
-    surface: Surface | None
     gaps: dict[str, float]
 
     @property
@@ -78,18 +70,15 @@ class Intersections:
         return {
             "slices": self.slices.to_dict(),
             "predictable": self.predictable.to_dict(),
-            "surface": None if self.surface is None else self.surface.to_dict(),
             "gaps": self.gaps,
         }
 
     @classmethod
     def from_dict(cls, data: Mapping[str, Any]) -> Intersections:
         """Return the result that `to_dict` described."""
-        surface = data["surface"]
         return cls(
             slices=Slices.from_dict(data["slices"]),
             predictable=PredictableGap.from_dict(data["predictable"]),
-            surface=None if surface is None else Surface.from_dict(surface),
             gaps=dict(data["gaps"]),
         )
 
@@ -97,7 +86,6 @@ class Intersections:
 def intersections_of(
     found: Slices,
     rows: Predictions,
-    ranking: Sequence[AuditRow],
     keys: Sequence[int],
     *,
     gaps: Mapping[str, float],
@@ -105,7 +93,7 @@ def intersections_of(
     engine: str,
     random_state: int,
 ) -> Intersections:
-    """Add to slices how much can be predicted, and the surface of the worst pair.
+    """Add to slices how much of the gap can be predicted.
 
     Parameters
     ----------
@@ -113,8 +101,6 @@ def intersections_of(
         The slices.
     rows : Predictions
         The rows, or a sample of them, with the variables of the audit.
-    ranking : sequence of AuditRow
-        The ranking of the audit.
     keys : sequence of int
         The claims.
     gaps : mapping
@@ -126,27 +112,6 @@ def intersections_of(
     random_state : int
         Seed.
     """
-    level = found.level
-    number = predictable_of(rows, keys, level=level, random_state=random_state)
-    read = SearchRows(rows, engine, n_all)
-    number = replace(number, notes=read.notes)
-    pair = _worst_pair(found, ranking, [variable.name for variable in rows.variables])
-    surface = None
-    if pair:
-        chosen = tuple(v for name in pair for v in rows.variables if v.name == name)
-        both = SearchRows(replace(rows, variables=chosen), engine, n_all)
-        surface = surface_of(both, keys, level=level, random_state=random_state)
-    return Intersections(found, number, surface, dict(gaps))
-
-
-def _worst_pair(found: Slices, ranking: Sequence[AuditRow], known: Sequence[str]) -> list[str]:
-    """Return the two variables to look at together, or none if there is only one."""
-    for one in found.slices:
-        names = [part.variable for part in one.conditions]
-        if len(names) > 1:
-            order = [row.variable for row in ranking if row.variable in names]
-            return (order + [name for name in names if name not in order])[:2]
-    first = [part.variable for one in found.slices[:1] for part in one.conditions]
-    names = list(dict.fromkeys([*first, *(row.variable for row in ranking)]))
-    names = [name for name in names if name in known]
-    return names[:2] if len(names) > 1 else []
+    number = predictable_of(rows, keys, level=found.level, random_state=random_state)
+    number = replace(number, notes=SearchRows(rows, engine, n_all).notes)
+    return Intersections(found, number, dict(gaps))

@@ -67,7 +67,7 @@ class Audit:
     pos_label : str
         The named class as Python writes it, if one was named; otherwise empty.
     intersections : Intersections or None
-        Slices, predictable gap and a surface, if ``slices=True`` asked for them.
+        Slices and the predictable gap, if ``slices=True`` asked for them.
     """
 
     label: str
