@@ -22,7 +22,7 @@ PARTS = ("score", "miscalibration", "discrimination", "uncertainty")
 
 
 @dataclass(frozen=True)
-class Part:
+class ScorePart:
     """A part of a mean score: its value, the value without optimism, and its interval."""
 
     value: float
@@ -39,13 +39,13 @@ class Decomposition:
     ----------
     rule : {"log", "brier"}
         The scoring rule.
-    score : Part
+    score : ScorePart
         The mean score; lower is better.
-    miscalibration : Part
+    miscalibration : ScorePart
         What recalibration by score would gain.
-    discrimination : Part
+    discrimination : ScorePart
         How much better the recalibrated scores are than the event rate for all.
-    uncertainty : Part
+    uncertainty : ScorePart
         The mean score of the event rate.
     level : float
         Level of the intervals.
@@ -54,10 +54,10 @@ class Decomposition:
     """
 
     rule: str
-    score: Part
-    miscalibration: Part
-    discrimination: Part
-    uncertainty: Part
+    score: ScorePart
+    miscalibration: ScorePart
+    discrimination: ScorePart
+    uncertainty: ScorePart
     level: float
     n_rows: int
     backend: str | None = None
@@ -72,7 +72,7 @@ class Decomposition:
         return frame_of({"part": list(PARTS), **self._columns()}, self.backend)
 
     def _columns(self) -> dict[str, list[float]]:
-        names = [field.name for field in fields(Part)]
+        names = [field.name for field in fields(ScorePart)]
         return {name: [getattr(getattr(self, part), name) for part in PARTS] for name in names}
 
     def __repr__(self) -> str:
@@ -194,7 +194,7 @@ def _parts(
     found = {"uncertainty": _uncertainty(float(rate[0]), float(share @ share), loss, reach)}
     for name, (seen, held) in differences.items():
         if not np.isfinite(seen).all():  # a certain score that was wrong
-            found[name] = Part(math.inf, math.inf, math.inf, math.inf)
+            found[name] = ScorePart(math.inf, math.inf, math.inf, math.inf)
             continue
         value, other = float(share @ seen), float(share @ held)
         middle = (seen + held) / 2
@@ -203,13 +203,15 @@ def _parts(
         spread = share**2 @ (middle - debiased) ** 2 + ((value - other) / 4) ** 2
         ends = debiased - reach * math.sqrt(spread), debiased + reach * math.sqrt(spread)
         least = 0.0 if name != "score" else -math.inf
-        found[name] = Part(value, max(debiased, least), max(ends[0], least), max(ends[1], least))
+        found[name] = ScorePart(
+            value, max(debiased, least), max(ends[0], least), max(ends[1], least)
+        )
     return Decomposition(rule, **found, level=level, n_rows=len(y), backend=backend)
 
 
 def _uncertainty(
     rate: float, per_row: float, loss: Callable[[Floats, Floats], Floats], reach: float
-) -> Part:
+) -> ScorePart:
     """Return the mean score of the event rate, with that of all rates in Wilson's interval."""
     square = reach**2 * per_row
     centre = (rate + square / 2) / (1 + square)
@@ -219,7 +221,7 @@ def _uncertainty(
     if ends[1] < 1 / 2 < ends[2]:  # where the score of a rate is largest
         half_rate = np.full(1, 0.5)
         others.append(float(loss(half_rate, half_rate * 2)[0]))
-    return Part(value, value, min(others), max(others))
+    return ScorePart(value, value, min(others), max(others))
 
 
 def _isotonic(p: Floats, y: Floats, weight: Floats, at: Floats | None = None) -> Floats:

@@ -22,7 +22,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal.calibrators.variable.additive import Fitted
 from varcal.calibrators.variable.columns import SCORE, Columns
-from varcal.calibrators.variable.trees import Cells, cells_of
+from varcal.calibrators.variable.trees import TreeCells, cells_of
 
 # Tuned constants: chosen on seeds 100 to 111 of `quality.py`'s worlds for intervals, for a coverage
 # of at least 93 % in smooth worlds and 90 % next to jumps.
@@ -47,7 +47,7 @@ class Errors:
 
     Attributes
     ----------
-    cells : tuple of Cells
+    cells : tuple of TreeCells
         The cells of the score and of numbers.
     jumps : tuple of ndarray
         The variance by jumps in each cell.
@@ -57,7 +57,7 @@ class Errors:
         The second moment of the effect of a product of two lines.
     """
 
-    cells: tuple[Cells, ...] = ()
+    cells: tuple[TreeCells, ...] = ()
     jumps: tuple[Floats, ...] = ()
     lines: tuple[Floats, ...] = ()
     products: Floats = field(default_factory=lambda: np.zeros((0, 0)))
@@ -109,7 +109,7 @@ def errors_of(
 
     tables = sorted(tables, key=lambda each: (each.variable != SCORE, -size(each), each.variable))
     sums = _Sums(X, *fitted.slopes(), fitted.fit.beta, fitted.fit.covariance)
-    kept: list[Cells] = []
+    kept: list[TreeCells] = []
     heights: list[tuple[Floats, Floats]] = []
     lines = []
     for each in tables[:MOST_VARIABLES]:

@@ -278,7 +278,7 @@ class Judge:
             return Stage(name)
         y, mass, total = self.y[judged], self.mass[judged], float(self.mass[judged].sum())
         start = np.atleast_2d(before[judged].T)
-        along = _Along(y, mass, start, np.atleast_2d(after[judged].T) - start)
+        along = _Path(y, mass, start, np.atleast_2d(after[judged].T) - start)
         w = along.best()
         saved = mass * (log_losses(start, y) - log_losses(along.eta(w), y))
         gain = float(saved.sum()) / total
@@ -301,7 +301,7 @@ class Judge:
 
 
 @dataclass(frozen=True, eq=False)
-class _Along:
+class _Path:
     """The way from one predictor of rows to another, of shape (outputs, n)."""
 
     y: Ints

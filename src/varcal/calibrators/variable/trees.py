@@ -50,7 +50,7 @@ _BITS, _LARGEST = 53, 20
 
 
 @dataclass(frozen=True, eq=False)
-class Cells:
+class TreeCells:
     """The cells of a variable: 0 holds missing values.
 
     Attributes
@@ -92,7 +92,7 @@ class Cells:
         return steps.take(at, np.append(ordered, order[0])).named("tree_cell")
 
 
-def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> Cells | None:
+def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> TreeCells | None:
     """Return the cells of a variable; None where nothing varies.
 
     >>> cells_of(0, np.array([1.0, 2.0, 4.0, np.nan]), 0, np.ones(4)).cuts
@@ -107,7 +107,7 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> Cells |
         cell = np.ones(n_levels + 2, dtype=np.intp)
         cell[own] = np.arange(2, len(own) + 2)
         cell[-1] = 0
-        return Cells(k, np.empty(0), cell)
+        return TreeCells(k, np.empty(0), cell)
     known = ~np.isnan(values)
     found, counts = distinct(values[known], weight[known])
     if len(found) < 2:
@@ -119,7 +119,7 @@ def cells_of(k: int, values: AnyArray, n_levels: int, weight: Floats) -> Cells |
         last = np.unique(at[at < len(found) - 1])
     # Midway between values: at a value, the rounding of a logarithm would decide on the cell.
     # Halved first: the sum of two values may overflow.
-    return Cells(k, found[last] / 2 + found[last + 1] / 2, np.empty(0, dtype=np.intp))
+    return TreeCells(k, found[last] / 2 + found[last + 1] / 2, np.empty(0, dtype=np.intp))
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,7 +128,7 @@ class Trees:
 
     Attributes
     ----------
-    cells : tuple of Cells
+    cells : tuple of TreeCells
         The cells of the score and of variables.
     place : ndarray of shape (outputs, d, n_cells)
         The position of each cell in the order that splits use; categories by their outcomes.
@@ -141,7 +141,7 @@ class Trees:
         The share of each variable in what the splits gain.
     """
 
-    cells: tuple[Cells, ...]
+    cells: tuple[TreeCells, ...]
     place: Ints
     variable: Ints
     cut: Ints
@@ -180,7 +180,7 @@ class TreeRows:
 
     Attributes
     ----------
-    cells : tuple of Cells
+    cells : tuple of TreeCells
         The cells of the score and of variables.
     codes : ndarray of shape (d, n)
         The cell of each row.
@@ -190,7 +190,7 @@ class TreeRows:
         The number of rows that each row stands for.
     """
 
-    cells: tuple[Cells, ...]
+    cells: tuple[TreeCells, ...]
     codes: NDArray[np.uint8]
     y: Ints
     mass: Floats
@@ -216,7 +216,7 @@ class TreeRows:
         if len(kept) > MOST_VARIABLES:
             residual = mass * _slopes(base, y)[0]
 
-            def gain(cells: Cells) -> float:
+            def gain(cells: TreeCells) -> float:
                 own = codes[cells.variable]
                 size = np.bincount(own, mass) + LEAF_PENALTY
                 return sum(float((np.bincount(own, each) ** 2 / size).sum()) for each in residual)
