@@ -527,18 +527,22 @@ class _Work:
         return mean_interval(values, self.rows.weight, self.rows.groups, self.settings.level)
 
     def row(
-        self, one: _Set, metric: str, value: _Three, change: _Three, **more: Any
+        self,
+        one: _Set,
+        metric: str,
+        value: _Three,
+        change: _Three,
+        variable: str = "",
+        noise_floor: float = math.nan,
+        **more: Any,
     ) -> ComparisonRow:
         verdict, p_value = BASELINE, math.nan
         if one is self.base:
             change = (0.0, 0.0, 0.0)
         else:
             verdict, p_value = UNCHANGED, p_of_interval(*change[1:], self.settings.level, self.df)
-        figures = dict(zip(("value", "low", "high"), value, strict=True))
-        names = ("difference", "difference_low", "difference_high")
-        figures |= dict(zip(names, change, strict=True)) | {"p_value": p_value}
-        known: dict[str, Any] = {"variable": "", "noise_floor": math.nan} | figures | more
-        return ComparisonRow(method=one.name, metric=metric, verdict=verdict, **known)
+        figures = (*value, noise_floor, *change)
+        return ComparisonRow(one.name, metric, variable, *figures, verdict, p_value=p_value, **more)
 
     def losses(self, one: _Set) -> list[ComparisonRow]:
         y = np.asarray(self.rows.y, np.intp)

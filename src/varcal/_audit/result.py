@@ -365,7 +365,7 @@ class Audit:
         )
 
     @checked()
-    def plot(self, ax: Any = None, *, quantity: str = "uneven", top: int = 20) -> Any:
+    def plot(self, ax: Any = None, *, top: int = 20) -> Any:
         """Draw the ranking: one dot with its interval per variable.
 
         Grey bars show how large the value of a perfect model could be by chance; hollow dots are
@@ -375,8 +375,6 @@ class Audit:
         ----------
         ax : matplotlib Axes, optional
             Where to draw; a new figure by default.
-        quantity : {"uneven", "error"}
-            The uneven error, or the error with the average gap left in.
         top : int
             The largest number of variables to draw.
 
@@ -386,7 +384,7 @@ class Audit:
         """
         from varcal._report.plot_ranking import draw_audit  # noqa: PLC0415
 
-        return draw_audit(self, ax, quantity, top)
+        return draw_audit(self, ax, top)
 
     def to_frame(self) -> Any:
         """Return the ranking as a frame of the input's library, one row per variable."""

@@ -15,7 +15,7 @@ from varcal._measures.estimate import Estimate
 from varcal._options import check_choice
 from varcal._report import plot_style as style
 from varcal._search.slices_result import Slice, Slices
-from varcal._text import BASELINE, CONFIDENCE, NO_EVIDENCE, TOO_FEW_ROWS, marked_side, short
+from varcal._text import BASELINE, CONFIDENCE, FINDINGS, NO_EVIDENCE, marked_side, short
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,25 +58,19 @@ class Row(NamedTuple):
     heading: str = ""
 
 
-def draw_audit(audit: Audit, ax: Axes | None, quantity: str, top: int) -> Axes:
-    """Draw the ranking of an audit: the uneven error, or the whole error, of each variable."""
-    check_choice("quantity", quantity, ("uneven", "error"))
-    uneven, several = quantity == "uneven", len(audit.targets) > 1
-    rows = []
-    for row in audit.rows[: max(int(top), 1)]:
-        found = getattr(row, quantity)
-        low, high = (row.low, row.high) if uneven else (found.low, found.high)
-        hollow = row.verdict in (NO_EVIDENCE, TOO_FEW_ROWS)
+def draw_audit(audit: Audit, ax: Axes | None, top: int) -> Axes:
+    """Draw the ranking of an audit: the uneven error of each variable."""
+    several, rows = len(audit.targets) > 1, []
+    for row in audit.rows[:top]:
+        hollow = row.verdict not in FINDINGS
         text = f"{row.verdict}, {short(row.target, 20)}" if several else row.verdict
         mark = NO_EVIDENCE if hollow else "evidence"
-        limit = audit.targets[row.target].limit if uneven else nan
-        line = Row(row.variable, found.debiased, low, high, text, mark, hollow)
-        rows.append(line._replace(noise=found.noise_high, limit=limit))
-    name = NAMES.get(quantity, quantity)
-    label = f"{name}, points; {_text.level_text(audit.level)} intervals"
-    label += " for all at once" if uneven else ""
-    title = f"{name.capitalize()} of {audit.target.name}"
-    title = f"Largest {name} of {len(audit.targets)} targets" if several else title
+        line = Row(row.variable, row.uneven.debiased, row.low, row.high, text, mark, hollow)
+        limit = audit.targets[row.target].limit
+        rows.append(line._replace(noise=row.uneven.noise_high, limit=limit))
+    label = f"uneven error, points; {_text.level_text(audit.level)} intervals for all at once"
+    of = f"{len(audit.targets)} targets" if several else audit.target.name
+    title = f"{'Largest uneven' if several else 'Uneven'} error of {of}"
     return _draw(rows, ax, title, label, more=len(audit.rows) - len(rows))
 
 
@@ -89,7 +83,7 @@ def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: i
             blocks.setdefault(row.variable, []).append(row)
     # Values of the first set within a tenth of a point keep their order.
     ordered = sorted(blocks, key=lambda name: -round(blocks[name][0].value, 3))
-    kept = [row for name in ordered[: max(int(top), 1)] for row in blocks[name]]
+    kept = [row for name in ordered[:top] for row in blocks[name]]
     rows = [
         Row(
             row.method,
@@ -109,7 +103,7 @@ def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: i
     about = f" of {targets.pop()}" if unit == "points" and len(targets) == 1 else ""
     label = f"{name}, points" if unit == "points" else name
     label += f"; {_text.level_text(comparison.level)} intervals\n{comparison.n_rows:,} rows"
-    title, more = f"{name[0].upper()}{name[1:]}{about}", len(ordered) - max(int(top), 1)
+    title, more = f"{name[0].upper()}{name[1:]}{about}", len(ordered) - top
     return _draw(rows, ax, title, label, unit=unit, more=more)
 
 
