@@ -62,7 +62,7 @@ _ = monitor.plot()
 # is wide at first and may include 0. Look at the rows since then:
 
 # %%
-since = int(status.since.split()[1])
+since = int(status.where.since.split()[1])
 for group, which in {"married": married, "others": ~married}.items():
     rows = (day >= since) & (day <= k) & which
     print(f"{group:8} says {p[rows].mean():.0%}, happens {y[rows].mean():.0%}, {rows.sum()} rows")

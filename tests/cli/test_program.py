@@ -138,7 +138,7 @@ def test_an_option_of_one_value_is_refused_twice(path, option):
     named = max(option.opts, key=len)
     assert (done.returncode, done.stderr) == (
         2,
-        f"error: {named} is given twice: 'first' and 'second'\nhint: give {named} once\n",
+        f"error: {named} is given more than once: 'first' and 'second'\nhint: give {named} once\n",
     )
 
 

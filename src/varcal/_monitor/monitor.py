@@ -135,32 +135,6 @@ class Status:
         """Whether there is no alarm, but a quarter or more of the evidence that raises one."""
         return self.where is None and self.evidence >= CLOSE * self.alarm_at
 
-    # The most asked-for facts, without going through `where`.
-    @property
-    def variable(self) -> str | None:
-        """The variable of the alarm; None without one, and for all rows."""
-        return (self.where.variable or None) if self.where else None
-
-    @property
-    def claim(self) -> str | None:
-        """The claim of the alarm."""
-        return self.where.claim if self.where else None
-
-    @property
-    def direction(self) -> str | None:
-        """The direction of the alarm: "over" or "under"."""
-        return self.where.direction if self.where else None
-
-    @property
-    def since(self) -> str | None:
-        """The id of the batch at which the change seems to have begun."""
-        return self.where.since if self.where else None
-
-    @property
-    def gap(self) -> float | None:
-        """The gap since then."""
-        return self.where.gap if self.where else None
-
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         found: dict[str, Any] = plain(self)
@@ -280,7 +254,7 @@ class Monitor:
     >>> monitor = vc.Monitor(vc.make_bins("y", "p", data=rows[0], monitor=0.02))
     >>> for k, day in enumerate(rows):
     ...     status = monitor.update(day, id=f"day {k}")
-    >>> status.alarm, status.variable, status.since
+    >>> status.alarm, status.where.variable, status.where.since
     (True, 'age', 'day 0')
     """
 

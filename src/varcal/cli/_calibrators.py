@@ -113,8 +113,7 @@ def calibrate(**given: Any) -> None:
             table.select(list(given["prob"])),
             labels,
             table.select(columns) if columns else None,
-            classes=options.as_labels(given["classes"], labels),
-            pos_label=options.one_label(given["pos_label"], labels),
+            **options.labels_of(given, labels),
             **{_HELD[role]: column for role, column in held.items()},
             **({"blocks": False} if given["same_blocks"] else {}),
         )

@@ -72,6 +72,7 @@ def init(**given: Any) -> None:
       varcal monitor init state.json may.csv --label y --prob p --arl 20000
     """
     state, event = given["state"], given.pop("event")
+    options.check_output(state, (".json",))
     with options.judged_rows(given, state) as rows:
         watch = {"monitor": given["limit"], "weight_cap": given["weight_cap"]}
         bins = vc.make_bins(events=None if event is None else [event], **watch, **rows)
@@ -161,7 +162,7 @@ def report(ctx: click.Context, /, state: str, output: str | None, as_json: bool)
 @_state
 @_note
 def acknowledge(state: str, note: str | None) -> None:
-    """Mark an alarm as known: updates no longer exit with 4 because of it.
+    """Mark an alarm as known. Updates no longer exit with 4 because of it.
 
     \b
     Examples:
@@ -174,7 +175,7 @@ def acknowledge(state: str, note: str | None) -> None:
 @_state
 @_note
 def reset(state: str, note: str | None) -> None:
-    """Discard the evidence and start over; the history is kept.
+    """Discard the evidence and start over. The history is kept.
 
     \b
     Examples:
@@ -208,11 +209,11 @@ def _write_report(found: Monitor, path: str) -> None:
 def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: ExitStack) -> Any:
     """Return the sums that files hold, or their rows."""
     # The name of a format says that these are rows.
-    sums = [path for path in paths if given["format"] is None and _holds_sums(path)]
+    rows = [path for path in paths if given["format"] or path.suffix.lower() != ".json"]
+    sums = [path for path in paths if path not in rows]
     if sums:
         from varcal._files.saved import load_kind  # noqa: PLC0415  slow to load
 
-        rows = [path for path in paths if path not in sums]
         if rows:
             raise InputError(
                 f"{str(sums[0])!r} holds sums and {str(rows[0])!r} rows", "give files of one kind"
@@ -226,17 +227,6 @@ def _batch(found: Monitor, given: dict[str, Any], paths: list[Path], stack: Exit
     return stack.enter_context(
         options.rows_in_place(files, options.roles_of(columns), list(roles.v))
     )[0]
-
-
-def _holds_sums(path: Path) -> bool:
-    if path.suffix.lower() != ".parquet" or not path.is_file():
-        return path.suffix.lower() == ".json"
-    from pyarrow import ArrowException, parquet  # noqa: PLC0415
-
-    try:
-        return b"varcal" in (parquet.read_schema(path).metadata or {})
-    except ArrowException:
-        return False  # reading it as rows will say what is wrong
 
 
 def _tell(ctx: click.Context, found: Monitor, *, as_json: bool, prefix: str = "") -> None:

@@ -38,19 +38,21 @@ class EachOnce(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Read the arguments."""
-        once = [o for o in self.params if isinstance(o, click.Option) and not o.is_flag]
-        keeping = {option: copy(option) for option in once if not option.multiple}
-        for option in keeping.values():
+        params = [copy(option) for option in self.params]
+        once = [o for o in params if isinstance(o, click.Option) and not (o.is_flag or o.multiple)]
+        for option in once:
             option.multiple = True
-        reader = click.Command(None, params=[keeping.get(o, o) for o in self.params])  # type: ignore[call-overload]
-        given = {} if ctx.resilient_parsing else reader.make_parser(ctx).parse_args(list(args))[0]
-        for option in keeping:
+        reader = click.Command(None, params=params)
+        try:
+            given = reader.make_parser(ctx).parse_args(list(args))[0]
+        except click.UsageError as error:
+            error.ctx = ctx  # so that the hint names the command
+            raise
+        for option in once:
             values: list[str] = given.get(option.name) or []
-            if len(values) > 1:
-                flag, n = max(option.opts, key=len), len(values)
-                shown = f"{', '.join(map(repr, values[:-1]))} and {values[-1]!r}"
-                times = "twice" if n == 2 else f"{n} times"
-                raise InputError(f"{flag} is given {times}: {shown}", f"give {flag} once")
+            if len(values) > 1 and not ctx.resilient_parsing:
+                flag, shown = max(option.opts, key=len), " and ".join(map(repr, values))
+                raise InputError(f"{flag} is given more than once: {shown}", f"give {flag} once")
         return super().parse_args(ctx, args)
 
 
@@ -115,6 +117,9 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
 
 def check_output(path: str, extensions: tuple[str, ...]) -> None:
     """Refuse an output that cannot be written, before anything is computed."""
+    if Path(path).is_dir():
+        example = Path(path, f"result{extensions[0]}")
+        raise InputError(f"{path!r} is a folder", f"name a file in it, such as {example}")
     if not path.lower().endswith(extensions):
         raise InputError(f"unknown file extension: {path!r}", f"use {' or '.join(extensions)}")
     folder = Path(path).parent
@@ -372,8 +377,7 @@ def settings_of(given: Mapping[str, Any], data: Any, labels: Any) -> dict[str, A
     return {
         "y": given["label"],
         "data": data,
-        "classes": as_labels(given["classes"], labels),
-        "pos_label": one_label(given["pos_label"], labels),
+        **labels_of(given, labels),
         "sample_weight": given["weight"],
         "groups": given["group"],
         "unlabelled": "drop" if given["drop_unlabelled"] else "raise",
@@ -381,12 +385,18 @@ def settings_of(given: Mapping[str, Any], data: Any, labels: Any) -> dict[str, A
     }
 
 
-def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None:
-    """Give labels from the command line the type of a column's labels."""
+def labels_of(given: Mapping[str, Any], column: Any) -> dict[str, Any]:
+    """Return the arguments that name labels, which have the type of a column's labels."""
+    classes, positive = given["classes"], given["pos_label"]
+    return {
+        "classes": None if classes is None else _as_labels(classes, column),
+        "pos_label": None if positive is None else _as_labels([positive], column)[0],
+    }
+
+
+def _as_labels(texts: Sequence[str], column: Any) -> list[Hashable]:
     import pyarrow as pa  # noqa: PLC0415
 
-    if texts is None:
-        return None
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     try:
         cast: list[Hashable] = pa.array(list(texts)).cast(kind).to_pylist()
@@ -397,12 +407,6 @@ def as_labels(texts: Sequence[str] | None, column: Any) -> list[Hashable] | None
             f"the file has {shown}",
         ) from None
     return cast
-
-
-def one_label(text: str | None, column: Any) -> Hashable:
-    """Give one label from the command line the type of a column's labels."""
-    labels = as_labels(None if text is None else [text], column)
-    return None if labels is None else labels[0]
 
 
 @contextmanager
@@ -422,9 +426,8 @@ def naming_columns(given: Mapping[str, Any], prob: Sequence[str] | None = None) 
         names = option_names() | {"y": f"the label column {given['label']!r}"}
         if not error.message.startswith(("p '", 'p "')):  # which already names a column
             names["p"] = f"--prob {', '.join(map(repr, prob or given['prob']))}"
-        options = {"sample_weight": "weight", "groups": "group", "time": "time", "blocks": "blocks"}
-        options["exposure"] = "exposure"
-        for argument, option in options.items():
-            names[argument] = f"--{option} {given.get(option)!r}"
+        for role in ("weight", "group", "time", "blocks", "exposure"):
+            argument = {"weight": "sample_weight", "group": "groups"}.get(role, role)
+            names[argument] = f"--{role} {given.get(role)!r}"
         message, hint = error.spelled(names, option_text)
         raise InputError(message, hint, settings=error.settings) from None
