@@ -36,7 +36,6 @@ NULLS = {
     "weights": (2000, 20),
     "missing": (2000, 20),
     "average": (2000, 8),
-    "single": (2000, 8),
     "groups": (2000, 8),
 }
 #: The variables of the smaller searches.
@@ -63,7 +62,7 @@ def null_design(name: str, seed: int, n_outcomes: int, draws: int = DRAWS) -> np
             world.X[one] = np.where(gone, np.nan, world.X[one])
     if name == "weights":
         more["sample_weight"] = rng.lognormal(0, 1.0, n)
-    if name in ("average", "single", "groups"):
+    if name in ("average", "groups"):
         return np.array([_alone(name, world, rng, seed, draws) for _ in range(n_outcomes)])
     Y = rng.random((n, n_outcomes)) < world.s[:, None]
     return np.array([searched(world, y, seed, draws=draws, **more).p_value for y in Y.T])
@@ -81,12 +80,7 @@ def _alone(name: str, world: Design, rng: np.random.Generator, seed: int, draws:
         y = _dependent(rng, unit, 0.1) < world.s
         more = {"groups": unit}
     else:
-        odds = np.log(world.s / (1 - world.s))
-        if name == "average":
-            odds = odds - 0.7
-        else:
-            odds = odds + 0.8 * np.tanh(world.X["x7"]) + 0.6 * (world.X["kind1"] == "level 0")
-            odds = odds - 0.3 * (world.X["count2"] > 8) - 0.2
+        odds = np.log(world.s / (1 - world.s)) - 0.7
         y = rng.random(n) < 1 / (1 + np.exp(-odds))
     return searched(world, y, seed, draws=draws, **more).p_value
 

@@ -89,7 +89,7 @@ def test_without_variables_all_columns_with_a_use_are_read(folder, tmp_path):
         (["--method", "shift", "--param", "l2=1"], "--method shift has no parameters"),
         (["--param", "depth=3", "--method", "tree"], "hint: did you mean 'max_depth'?"),
         (["--param", "max_depth"], "--param 'max_depth' is not NAME=VALUE\nhint: for example"),
-        (["--param", "monotone=2"], "error: monotone must be one of True, False; got 2"),
+        (["--param", "monotone=2"], "error: --param monotone must be one of True, False; got 2"),
     ],
 )
 def test_calibrate_refuses(given, said, folder):

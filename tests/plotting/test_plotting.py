@@ -15,7 +15,7 @@ from matplotlib.patches import Rectangle, StepPatch
 import varcal as vc
 from cases.slices import planted
 from varcal._monitor.history import view_of
-from varcal._search.surface import SurfaceView
+from varcal._report.plot_variables import SurfaceView
 from varcal.exceptions import InputError
 
 NAMES = ["$\\frac$", "_hidden", "<b>bold</b> & <script>alert(1)</script>", "a" * 90, "%{x}", " "]
@@ -278,7 +278,7 @@ def test_a_monitor_shows_its_evidence_and_rates(rows):
             part["y"] = np.where(part["v"] > 0.5, 1, part["y"])
         monitor.update(part, id=f"day {day}")
     figure, view = monitor.plot(), view_of(monitor)
-    assert figure.get_suptitle().startswith(f"ALARM since {monitor.status.since}")
+    assert figure.get_suptitle().startswith(f"ALARM since {monitor.status.where.since}")
     evidence, rates = figure.axes[:2]
     assert view.evidence.max() > 2000 and "cut off at 2000" in evidence.get_title(loc="left")
     np.testing.assert_array_equal(evidence.get_lines()[1].get_xdata(), view.x)

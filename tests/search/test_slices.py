@@ -67,11 +67,11 @@ def test_more_classes():
     wrong = (X["a"] > 0.6) & (X["kind"] == "u")
     rate[wrong] = 0.45 * rate[wrong] + 0.55 * np.array([0.0, 0.0, 1.0])
     y = np.array(["x", "y", "z"])[(rng.random(n)[:, None] > rate.cumsum(axis=1)).sum(axis=1)]
-    for after in (None, "average", "single"):
+    for after in (None, "average"):
         found = vc.slices(y, p, X, draws=DRAWS, after=after)
         assert found.p_value < 0.05
         assert {one.claim for one in found} <= {"confidence", "class x", "class y", "class z"}
-        assert after == "single" or jaccard(found[0].mask(X), wrong) > 0.7
+        assert jaccard(found[0].mask(X), wrong) > 0.7
 
 
 def test_missing_values_and_dates():
@@ -101,12 +101,6 @@ def test_after_takes_off_what_is_known():
     assert vc.slices(overall, p, X, draws=DRAWS).p_value > 0.05
     alone = rng.random(n) < p + 0.25 * (X["a"] - 0.5) - 0.1 * (X["kind"] == "u")
     assert vc.slices(alone, p, X, draws=DRAWS).p_value < 0.05
-    assert vc.slices(alone, p, X, draws=DRAWS, after="single").p_value > 0.05
-    corner = (X["a"] > 0.5) == (X["b"] > 0.5)
-    crossed = rng.random(n) < p + np.where(corner, 0.15, -0.15)
-    found = vc.slices(crossed, p, X, draws=DRAWS, after="single")
-    assert found.p_value < 0.05
-    assert all(one.depth > 1 for one in found)
 
 
 @pytest.mark.parametrize("library", ["duckdb", "parquet"])
@@ -140,8 +134,7 @@ def test_lazy_rows(library, tmp_path, monkeypatch):
     ("options", "message"),
     [
         ({"max_depth": 4}, "max_depth must be one of 1, 2, 3; got 4"),
-        ({"after": "all"}, "after must be one of None, 'average', 'single'; got 'all'"),
-        ({"after": "single", "max_depth": 1}, "no slice is left to search"),
+        ({"after": "all"}, "after must be one of None, 'average'; got 'all'"),
         ({"draws": 5}, "draws must be an integer of at least 19; got 5"),
         (
             {"draws": 19, "level": 0.99},
@@ -285,15 +278,14 @@ def test_sql_finds_the_rows_of_the_mask():
 def test_gaps_of_certain_scores_are_taken_off_without_overflow(sure):
     rng = np.random.default_rng(0)
     X = {"a": rng.random(2000), "b": rng.random(2000)}
-    for after in ("average", "single"):
-        found = vc.slices(rng.random(2000) < 0.3, np.full(2000, sure), X, draws=19, after=after)
-        assert found.p_value > 0.05  # the average explains everything
+    found = vc.slices(rng.random(2000) < 0.3, np.full(2000, sure), X, draws=19)
+    assert found.p_value > 0.05  # the average explains everything
 
 
 @pytest.mark.parametrize(
     ("name", "n_outcomes", "allowed"),
     # 20 tests at 5 % that share their simulated outcomes: 6 or more would be a fault.
-    [("rare", 20, 5), ("average", 5, 2), ("single", 5, 2), ("groups", 5, 2)],
+    [("rare", 20, 5), ("average", 5, 2), ("groups", 5, 2)],
 )
 def test_calibrated_models_are_rarely_rejected(name, n_outcomes, allowed, monkeypatch):
     pytest.importorskip("numba", reason="without the compiled kernels this takes minutes")

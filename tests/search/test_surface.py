@@ -116,9 +116,8 @@ def test_frames_lazy_rows_and_saved_forms():
     np.testing.assert_array_equal(found.gap, lazy.gap)
     assert isinstance(found.to_frame(), pl.DataFrame)
     assert set(found.to_frame().columns) >= {"u", "v", "rows", "gap", "sure"}
-    again = vc.results.Surface.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False)))
-    np.testing.assert_array_equal(found.sure, again.sure)
-    assert again.sentence == found.sentence
+    plain = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    np.testing.assert_array_equal(np.array(plain["gap"], float), found.gap)
     assert "Surface of 'u' and 'v'" in repr(found) and "<table" in found._repr_html_()
 
 

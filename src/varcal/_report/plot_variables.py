@@ -6,19 +6,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from varcal._arrays import Floats
 from varcal._audit.record import AuditRow
+from varcal._edge_texts import edge_texts
 from varcal._measures.curve_result import Curve, Histogram
 from varcal._measures.reliability import Reliability
 from varcal._report import plot_style as style
-from varcal._search.surface import Surface, SurfaceView, ticks
+from varcal._search.cells import SurfaceAxis
+from varcal._search.surface import Surface
 from varcal._text import (
     claim_of,
     count,
+    gap_side,
     level_text,
     marked_side,
+    off_by,
     points,
     points_with_interval,
     short,
+    signed,
 )
 from varcal.calibrators.variable.explain import Effect
 
@@ -383,6 +389,83 @@ PANELS = 4
 SIDE_BARS = 0.09
 
 
+#: How much of a cell's colour is left where the gap may be zero.
+PALE = 0.35
+#: From this part of the scale of colours on, text in a cell is white.
+DARK = 0.7
+#: Ends of the scale of colours, in points, from which the smallest that holds all gaps is taken.
+_SCALES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
+
+Segment = tuple[tuple[float, float], tuple[float, float]]
+
+
+class SurfaceView:
+    """A surface as it is drawn: the first variable to the right, the second upwards.
+
+    Parameters
+    ----------
+    found : Surface
+        The surface.
+
+    Attributes
+    ----------
+    kind : {"map", "strips", "table"}
+        Two numeric variables; numbers by level; levels by level.
+    across, up : SurfaceAxis
+        The variables; of strips, `up` has the levels.
+    gap, low, high, n, sure, judged : ndarray of shape (len(up), len(across))
+        The figures, rows and masks of the surface.
+    most : float
+        The end of the scale of colours.
+    title, legend, scale, claim : str
+        Texts.
+    """
+
+    def __init__(self, found: Surface) -> None:
+        levels = [axis.kind == "levels" for axis in (found.first, found.second)]
+        turned = levels == [True, False]
+        self.kind = "table" if all(levels) else "strips" if any(levels) else "map"
+        self.across, self.up = (found.first, found.second)[:: -1 if turned else 1]
+        arrays = (found.gap, found.low, found.high, found.n, found.sure, found.judged)
+        shown: Any = arrays if turned else [array.T for array in arrays]
+        self.gap, self.low, self.high, self.n, self.sure, self.judged = shown
+        seen = np.abs(found.gap[found.judged]).max(initial=0.0)
+        self.most = next((end for end in _SCALES if end >= seen), 1.0)
+        self.claim, self.title = found.claim, _title(found)
+        self.legend = (
+            f"strong colours: surely off, {level_text(found.level)} for all cells at once; "
+            f"grey: too few rows. {count(found.n_rows, 'row')}"
+        )
+        over, under = (gap_side(sign, found.claim) for sign in (1.0, -1.0))
+        self.scale = f"gap in points: below 0 {under}, above 0 {over}"
+
+    @property
+    def strength(self) -> Floats:
+        """How strongly each cell is coloured, from −1 to 1; NaN where it is not judged."""
+        pale = np.where(self.sure != 0, 1.0, PALE)
+        shown = np.clip(self.gap / self.most, -1.0, 1.0) * pale
+        return np.where(self.judged, shown, np.nan)
+
+    @property
+    def outline(self) -> list[Segment]:
+        """The lines between cells that are surely off and others, or off to the other side."""
+        padded = np.pad(self.sure, 1)
+        beside = np.argwhere(padded[:, 1:] != padded[:, :-1]) - (1, 0)
+        above = np.argwhere(padded[1:] != padded[:-1]) - (0, 1)
+        lines = [((x, y), (x, y + 1)) for y, x in beside.tolist()]
+        return lines + [((x, y), (x + 1, y)) for y, x in above.tolist()]
+
+
+def _title(found: Surface) -> str:
+    names = f"{short(found.first.name, 24)} and {short(found.second.name, 24)}"
+    if not found.sure.any():
+        return f"Gap over {names}: nowhere surely off"
+    row, column = found.worst
+    size = off_by(float(found.gap[row, column]), found.claim)
+    place = f"{short(found.first.text(row), 30)}, {short(found.second.text(column), 30)}"
+    return f"Gap over {names}\nmost surely {size} ({place})"
+
+
 def draw_surface(found: Surface, ax: Axes | None) -> Axes:
     """Draw a surface on the given axes or a new figure."""
     view = SurfaceView(found)
@@ -410,12 +493,15 @@ def _map(view: SurfaceView, ax: Axes, size: float) -> Axes:
 def _table(view: SurfaceView, ax: Axes, size: float) -> Axes:
     """Draw cells with their gaps and rows written into them."""
     _cells(view, ax, size)
-    for row, column in zip(*np.nonzero(view.n), strict=True):
+    for cell in zip(*np.nonzero(view.n), strict=True):
+        gap, rows = float(view.gap[cell]), f"{view.n[cell]:,}"
+        lines = [signed(gap), rows] if view.judged[cell] else [rows]
+        dark = view.sure[cell] and abs(gap) > DARK * view.most
         ax.text(
-            column + 0.5, row + 0.5, "\n".join(view.cell_lines(row, column)), ha="center",
-            va="center", fontsize=0.72 * size,
-            color=style.GROUND if view.is_dark(row, column) else style.INK,
-            fontweight="bold" if view.sure[row, column] else "normal",
+            cell[1] + 0.5, cell[0] + 0.5, "\n".join(lines),
+            ha="center", va="center", fontsize=0.72 * size,
+            color=style.GROUND if dark else style.INK,
+            fontweight="bold" if view.sure[cell] else "normal",
         )  # fmt: skip
     legend = view.legend.replace("; ", "\n", 1)
     name = f"{short(view.across.name)}\neach cell: gap in points, rows\n{legend}"
@@ -443,11 +529,21 @@ def _cells(view: SurfaceView, ax: Axes, size: float) -> None:
         set_ticks(*_ticks(axis), fontsize=size, **style.PLAIN)
 
 
-def _ticks(axis: Any, most: int = 6) -> tuple[list[float], list[str]]:
-    """Return the ticks of a variable; that of missing values replaces the last edge."""
-    at, texts = ticks(axis, most)
-    if axis.has_missing and len(at) > 2:
-        del at[-2], texts[-2]
+def _ticks(axis: SurfaceAxis, most: int = 6) -> tuple[list[float], list[str]]:
+    """Return positions along the cells of a variable (0, 1, … at their edges) and their texts."""
+    if axis.kind == "levels":
+        return [k + 0.5 for k in range(len(axis))], [short(label, 22) for label in axis.labels]
+    cells = max(len(axis.edges) - 1, 1)
+    chosen = np.unique(np.linspace(0, cells, min(most, cells + 1)).round().astype(int))
+    dated = axis.kind == "datetime"
+    edges = [axis.edges[k] if dated else float(f"{axis.edges[k]:.4g}") for k in chosen]
+    if not dated and len(edges) > 1 and abs(edges[0]) < 0.01 * (edges[1] - edges[0]):
+        edges[0] = 0.0  # as readers expect it
+    texts = edge_texts(edges, datetime=dated, duration=axis.kind == "duration", zone=axis.zone)
+    at = [float(k) for k in chosen]
+    if axis.has_missing:  # in place of the last edge, which is next to it
+        kept = len(at) - (len(at) > 1)
+        at, texts = [*at[:kept], cells + 0.5], [*texts[:kept], "missing"]
     return at, texts
 
 

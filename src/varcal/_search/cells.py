@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cached_property
-from typing import Any, TypeVar, cast, get_args, get_origin
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import range_text
-from varcal._files.schema import hints_of
 from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
-from varcal._input.variables import Kind, Variable
+from varcal._input.variables import Variable
 from varcal._search.slices_result import Condition
 from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose_bins import fine_bins, level_bins
@@ -23,8 +22,6 @@ from varcal._sums.evidence import refuse_sums, rows_of_call
 from varcal._sums.sources import LazyRows
 from varcal._sums.stream import Roles, sample_rows, survey_of
 from varcal._text import count, short_number
-
-D = TypeVar("D")
 
 #: Rows that are drawn from a source too large for memory.
 SAMPLE_ROWS = 500_000
@@ -35,8 +32,6 @@ FINE, MIDDLE, COARSE = 250, 64, 16
 #: Cells of a numeric variable, of about equal counts. With 24 × 24 a bump of a width of a tenth
 #: of the rows is still resolved, and the smoother's matrix has 576 rows.
 CELLS = 24
-#: Instants and durations have 63 bits of microseconds.
-MOST_SECONDS = 9e12
 #: Levels with cells of their own; the rarest share one. More do not fit into a picture.
 MOST_LEVELS = 12
 #: Codes of cells.
@@ -351,17 +346,6 @@ class SurfaceAxis:
         text = range_text(low, high, datetime=dated, duration=not dated, zone=self.zone)
         return f"{self.name} {text}"
 
-    def _check_saved(self) -> None:
-        """Raise ValueError unless cells, labels and edges belong together."""
-        if not self.labels or len(self.labels) != len(self.position):
-            raise ValueError("cells and labels differ in number")
-        if self.kind not in get_args(Kind):
-            raise ValueError("the kind is unknown")
-        if np.flatnonzero(~self.alone).max(initial=-1) + 1 >= max(len(self.edges), 1):
-            raise ValueError("cells and edges differ in number")
-        if self.kind != "numeric" and (np.abs(self.edges) > MOST_SECONDS).any():
-            raise ValueError("an edge is not an instant")
-
 
 def bins_of(variable: Variable) -> NumericBins | LevelBins:
     """Choose the cells of a variable: quantiles of numbers, frequent levels, missing values."""
@@ -397,20 +381,3 @@ def plain_lists(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain_lists(one) for one in value]
     return None if isinstance(value, float) and not np.isfinite(value) else value
-
-
-def from_lists(cls: type[D], data: Mapping[str, Any]) -> D:
-    """Return the dataclass that `plain_lists` described, without the library of its frames."""
-    found: dict[str, Any] = {}
-    for name, hint in hints_of(cast(Hashable, cls)).items():
-        if name == "backend":
-            continue
-        value = data[name]
-        if get_origin(hint) is np.ndarray:
-            value = np.array(value, dtype=object).astype(get_args(get_args(hint)[1])[0])
-        elif isinstance(value, dict):
-            value = from_lists(hint, value)
-        elif isinstance(value, list):
-            value = tuple(from_lists(cls, one) if isinstance(one, dict) else one for one in value)
-        found[name] = value
-    return cls(**found)

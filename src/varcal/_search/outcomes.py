@@ -2,33 +2,28 @@
 
 A residual is w·(hit − score). Residuals, variances and weights are whole multiples of a power of
 two, small enough that sums of them are exact; the search then has the same result in any order of
-rows. Outcomes are drawn from the model's own probabilities (or those that `after` explains), so
+rows. Outcomes are drawn from the model's own probabilities (or those without an average gap), so
 that the whole null holds in them. With groups they are drawn from a Gaussian copula: each row keeps
 its probability, and rows of a group are as dependent as the residuals of the data are.
 
-What is known already is taken off before the search: log-odds are moved by an additive model of
-cells, Uβ. The fit takes most of the residuals along U; simulated residuals must lose that part as
-well. Each column of them is reduced by its own first step of the fit, v·U(UᵀVU)⁻¹Uᵀe, and all are
-scaled to the sum of squares of the data, because a fit also takes some of the noise.
+The average gap is taken off before the search: log-odds are moved by one number. That fit takes the
+sum of the residuals; simulated ones must lose it as well. Each column of them is reduced by its own
+first step of the fit, v·Σe / Σv, and all are scaled to the sum of squares of the data, because a
+fit also takes some of the noise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
 from math import factorial
-from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 from scipy.special import ndtr, ndtri
 
 from varcal._arrays import Bools, Floats, Ints, Singles
 from varcal._input.events import CORRECT
 from varcal._input.predictions import Predictions
-from varcal._input.variables import Variable
-from varcal._search.cells import grid_of
 
 #: Terms of the series of the dependence; more change ρ by less than a percent for ρ up to 0.8.
 TERMS = 16
@@ -38,11 +33,8 @@ TERMS = 16
 CAUTION = 1.0
 #: The largest dependence.
 MOST_DEPENDENT = 0.95
-#: Ridge of the additive model, in rows; it keeps small cells from infinite log-odds.
+#: Ridge of the average, in rows; it keeps log-odds finite if no row is a hit.
 RIDGE = 0.5
-#: Steps of the fit at most, and the step below which it ends. Scores of 0 and 1 take up to 18 steps
-#: on the outputs of the paper, others about five.
-_MOST_STEPS, _SMALL = 200, 1e-6
 #: Columns of simulated outcomes that the scale is estimated from.
 _TRIED = 8
 #: Binary digits of the largest residual, and of the largest variance and weight.
@@ -116,91 +108,34 @@ def _pair_sum(group: Ints, values: Floats) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class Explained:
-    """A fitted additive model of log-odds, and how it is taken off simulated residuals.
+class Average:
+    """The average gap of a claim, as it is taken off simulated residuals.
 
     Attributes
     ----------
-    design : csr_array
-        The columns of the model, U.
-    score : ndarray
-        The fitted probability of the claim.
-    weight : ndarray
-        The weight of each row.
+    variance : ndarray
+        w·s(1 − s) of each row, with the scores that have no average gap.
     scale : float
         The factor of simulated residuals.
     """
 
-    design: Any
-    score: Floats
-    weight: Floats
+    variance: Floats
     scale: float = 1.0
 
-    @cached_property
-    def _variance(self) -> Floats:
-        found: Floats = self.weight * self.score * (1 - self.score)
-        return found
-
-    @cached_property
-    def _factor(self) -> Any:
-        return cho_factor(_information(self.design, self._variance))
-
     @classmethod
-    def fit(cls, design: Any, score: Floats, hit: Bools, weight: Floats) -> Explained:
-        """Fit the model to the gap of a claim."""
-        from scipy.special import expit  # noqa: PLC0415  only a search needs it
-
-        from varcal.calibrators.regression import minimize_convex  # noqa: PLC0415  loads sklearn
-
-        s0 = np.clip(score, _EPS, 1 - _EPS)
-        odds = np.log(s0 / (1 - s0))
-        total = float(weight.sum())
-
-        def evaluate(beta: Floats) -> tuple[Floats, Callable[[], Floats]]:
-            s = expit(odds + design @ beta)
-            slope = (design.T @ (weight * (s - hit)) + RIDGE * beta) / total
-
-            def solve() -> Floats:
-                step: Floats = cho_solve(
-                    cho_factor(_information(design, weight * s * (1 - s))), slope * total
-                )
-                return step
-
-            return slope, solve
-
-        def loss(beta: Floats) -> float:
-            eta = odds + design @ beta
-            surprise = np.logaddexp(0.0, np.where(hit, -eta, eta))
-            return float(weight @ surprise + RIDGE / 2 * (beta @ beta)) / total
-
-        start = np.zeros(design.shape[1])
-        beta, _, _ = minimize_convex(
-            evaluate, loss, start, tol=0.0, max_iter=_MOST_STEPS, last_step=_SMALL
-        )
-        found = cls(design, expit(odds + design @ beta), weight)
-        return replace(found, scale=found._scale(hit))
+    def of(cls, score: Floats, hit: Bools, weight: Floats) -> Average:
+        """Return the average for scores that have no average gap any more."""
+        found = cls(weight * score * (1 - score))
+        drawn = np.random.default_rng(0).random((len(score), _TRIED)) < score[:, None]
+        e = (weight[:, None] * (drawn - score[:, None])).astype(np.float32)
+        simulated = float((found.removed_from(e).astype(np.float64) ** 2).sum()) / _TRIED
+        observed = float(((weight * (hit - score)) ** 2).sum())
+        return replace(found, scale=float(np.sqrt(observed / simulated)) if simulated > 0 else 1.0)
 
     def removed_from(self, e: Singles) -> Singles:
-        """Take the part along the design off columns of residuals, and scale them."""
-        beta = cho_solve(self._factor, self.design.T @ e.astype(np.float64))
-        found = e - (self.design @ beta) * self._variance[:, None]
-        return (self.scale * found).astype(np.float32)
-
-    def _scale(self, hit: Bools) -> float:
-        """Return the ratio of the sizes of observed and simulated residuals."""
-        s, w = self.score, self.weight
-        drawn = np.random.default_rng(0).random((len(s), _TRIED)) < s[:, None]
-        e = (w[:, None] * (drawn - s[:, None])).astype(np.float32)
-        simulated = float((self.removed_from(e).astype(np.float64) ** 2).sum()) / _TRIED
-        observed = float(((w * (hit - s)) ** 2).sum())
-        return float(np.sqrt(observed / simulated)) if simulated > 0 else 1.0
-
-
-def _information(design: Any, variance: Floats) -> Floats:
-    weighted = design.multiply(variance[:, None]).tocsr()
-    found: Floats = (design.T @ weighted).toarray()
-    found[np.diag_indices_from(found)] += RIDGE
-    return found
+        """Take the average off columns of residuals, and scale them."""
+        step = e.sum(axis=0, dtype=np.float64) / (self.variance.sum() + RIDGE)
+        return (self.scale * (e - step * self.variance[:, None])).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,11 +152,11 @@ class Outcomes:
         Seed of the simulated outcomes.
     dependence : Dependence, optional
         How rows of a group depend on each other.
-    explained : dict
-        The model of what is known already, by claim.
+    averages : dict
+        The average that was taken off, by claim.
     joint : tuple, optional
-        With more than two classes and nothing known, the probabilities of all classes, of shape
-        (rows, classes), and the positions of the predicted ones.
+        With more than two classes and no average taken off, the probabilities of all classes, of
+        shape (rows, classes), and the positions of the predicted ones.
     """
 
     scores: dict[int, Floats]
@@ -229,7 +164,7 @@ class Outcomes:
     weight: Floats
     seed: int
     dependence: Dependence | None = None
-    explained: dict[int, Explained] = field(default_factory=dict)
+    averages: dict[int, Average] = field(default_factory=dict)
     joint: tuple[Floats, Ints] | None = None
 
     @classmethod
@@ -252,26 +187,14 @@ class Outcomes:
         first = keys[0]
         return replace(found, dependence=Dependence.of(rows.groups, scores[first], hits[first]))
 
-    def without_known(self, after: str | None, variables: Sequence[Variable]) -> Outcomes:
-        """Take off what is known already: the average, or the gaps along single variables."""
-        if after is None:
-            return self
-        from scipy.sparse import csr_array  # noqa: PLC0415  only a search needs it
-
-        explained = {}
+    def without_average(self) -> Outcomes:
+        """Take the average gap off: move log-odds by one number."""
+        scores, averages = {}, {}
         for key, s in self.scores.items():
-            n, places, size = len(s), [np.zeros(len(s), dtype=np.intp)], 1
-            if after == "single":
-                grid = grid_of([*variables, Variable("score", "numeric", s)], s)
-                counts = [len(axis.coarse) - 1 for axis in grid.axes]
-                first = np.concatenate([[0], np.cumsum(counts)])
-                places, size = list(grid.coarse + first[:-1, None]), int(first[-1])
-            d = len(places)
-            index, ends = np.column_stack(places).ravel(), np.arange(0, n * d + 1, d)
-            design = csr_array((np.ones(n * d), index, ends), shape=(n, size))
-            explained[key] = Explained.fit(design, s, self.hits[key], self.weight)
-        scores = {key: one.score for key, one in explained.items()}
-        return replace(self, scores=scores, explained=explained, joint=None)
+            hit, w = self.hits[key], self.weight
+            scores[key] = _with_total(np.clip(s, _EPS, 1 - _EPS), w, float(w @ hit), RIDGE)
+            averages[key] = Average.of(scores[key], hit, w)
+        return replace(self, scores=scores, averages=averages, joint=None)
 
     def weights(self, key: int) -> Floats:
         """Return the variance and the weight of each row for a claim."""
@@ -319,8 +242,8 @@ class Outcomes:
         return e
 
     def centred(self, key: int, e: Singles) -> Singles:
-        """Take what is known off columns of residuals, and round them."""
-        return self.on_grid(self.explained[key].removed_from(e) if key in self.explained else e)
+        """Take the average off columns of residuals if it is known, and round them."""
+        return self.on_grid(self.averages[key].removed_from(e) if key in self.averages else e)
 
     def shifted(self, key: int, inside: Bools, gap: float | None = None) -> Outcomes:
         """Return the outcomes with other probabilities in some rows.
@@ -370,11 +293,14 @@ def _on_grid(values: Floats, digits: int) -> Floats:
     return found
 
 
-def _with_total(s: Floats, w: Floats, total: float) -> Floats:
-    """Move log-odds by one number so that Σ w·s has the given value."""
+def _with_total(s: Floats, w: Floats, total: float, ridge: float = 0.0) -> Floats:
+    """Move log-odds by one number, β, so that Σ w·s + ridge·β has the given value."""
     from scipy.optimize import brentq  # noqa: PLC0415  only a search needs it
     from scipy.special import expit  # noqa: PLC0415
 
     odds = np.log(s / (1 - s))
-    shift = brentq(lambda by: (w * expit(odds + by)).sum() - total, -60.0, 60.0, xtol=1e-15)
-    return np.asarray(expit(odds + shift))
+
+    def excess(by: float) -> float:
+        return float((w * expit(odds + by)).sum() + ridge * by - total)
+
+    return np.asarray(expit(odds + brentq(excess, -60.0, 60.0, xtol=1e-15)))

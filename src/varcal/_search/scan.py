@@ -85,15 +85,15 @@ class Space:
         The cells.
     weights : ndarray of shape (rows, 2)
         The variance and the weight of each row, as multiples of a power of two.
-    depths : tuple of int
-        The least and the largest number of variables of a rule.
+    max_depth : int
+        The largest number of variables of a rule.
     extended, refined : int
         Rectangles that are extended to a third variable, and rules of a depth that are refined.
     """
 
     grid: Grid
     weights: Floats
-    depths: tuple[int, int]
+    max_depth: int
     extended: int = EXTENDED
     refined: int = REFINED
 
@@ -149,11 +149,11 @@ def search(space: Space, E: Singles, *, kept: int = 1) -> tuple[Floats, list[lis
         The columns whose rules are returned, from the first. Of one column all refined rules are
         returned, of several the best one of each depth.
     """
-    least, most = space.depths
+    most = space.max_depth
     axes = range(len(space.grid.axes))
     top = np.full((3, len(CLASSES), E.shape[1]), -np.inf)
     rules: list[list[Rule]] = [[] for _ in range(kept)]
-    for j in axes if least == 1 else ():
+    for j in axes:
         _one_variable(space, j, E, top[0], rules)
     found = _rectangles(space, E, top[1]) if most > 1 and len(axes) > 1 else []
     for c, rectangles in enumerate(found):

@@ -46,8 +46,8 @@ from varcal._sums.stream import map_checked
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
-#: Known gaps that can be taken off before the search.
-AFTER = (None, "average", "single")
+#: What can be taken off before the search.
+AFTER = (None, "average")
 #: Rows that are searched; figures are those of all rows.
 SEARCH_ROWS = 200_000
 #: Slices that are shown at most.
@@ -142,10 +142,8 @@ def slices(
         As in `audit`. Missing values are a level of their own.
     max_depth : {1, 2, 3}
         The largest number of variables of a slice.
-    after : {"average", "single", None}
-        What is known already and taken off before the search: the overall gap; the gaps along all
-        single variables and the score, so that only slices of two and three variables are
-        searched that they do not explain; or nothing.
+    after : {"average", None}
+        Whether the average gap, which is known already, is taken off before the search.
     pos_label : label, optional
         The class whose probability is judged, as in `audit`; the second one by default. With more
         than two classes the predicted class and every class are.
@@ -180,7 +178,7 @@ def slices(
     >>> len(found), bool(abs(found[0].shrunk - 0.2) < 0.06)
     (1, True)
     """
-    _check_options(max_depth, after, level, draws)
+    _check_draws(draws, level)
     options = {
         "data": data,
         "classes": classes,
@@ -197,9 +195,8 @@ def slices(
     names = claim_names(rows.classes, keys)
     outcomes = Outcomes.of(rows, keys, random_state)
     grids = {key: grid_of(rows.variables, s) for key, s in outcomes.scores.items()}
-    outcomes = outcomes.without_known(after, rows.variables)
-    depths = (2 if after == "single" else 1), max_depth
-    found = judge(grids, outcomes, depths=depths, draws=draws, alpha=1 - level)
+    outcomes = outcomes if after is None else outcomes.without_average()
+    found = judge(grids, outcomes, max_depth=max_depth, draws=draws, alpha=1 - level)
     chosen = choose(found, outcomes, most=most)
     wanted = [(found.spaces[one.key].conditions(one.rule), one.key) for one in chosen]
     (n, n_dropped), *tables = _figures(source, wanted)
@@ -255,15 +252,8 @@ def _searchable(
     return without_left_out(rows, X, include)
 
 
-def _check_options(max_depth: int, after: str | None, level: float, draws: int) -> None:
-    """Refuse options that leave nothing to search, or nothing to find."""
-    if after == "single" and max_depth == 1:
-        raise InputError(
-            "max_depth is 1: no slice is left to search beyond single variables",
-            "use {max_depth} or more",
-            argument="max_depth",
-            settings={"max_depth": 2},
-        )
+def _check_draws(draws: int, level: float) -> None:
+    """Refuse so few draws that no p-value can be small enough."""
     smallest = 1 / (draws + 1)
     if smallest > 1 - level + ROUNDING:
         raise InputError(
@@ -343,12 +333,12 @@ def judge(
     grids: Mapping[int, Grid],
     outcomes: Outcomes,
     *,
-    depths: tuple[int, int],
+    max_depth: int,
     draws: int,
     alpha: float,
 ) -> JudgedSearch:
     """Search the data and simulated outcomes in the same way."""
-    spaces = {key: Space(grid, outcomes.weights(key), depths) for key, grid in grids.items()}
+    spaces = {key: Space(grid, outcomes.weights(key), max_depth) for key, grid in grids.items()}
     rules: dict[int, Sequence[Rule]] = {}
     tops: dict[int, list[Floats]] = {key: [] for key in grids}
     for key, part in product(grids, _batches(len(outcomes.weight), 1 + draws)):
@@ -434,7 +424,7 @@ def _shared(one: Bools, other: Bools) -> float:
 
 def shortened(space: Space, rule: Rule, e: Singles) -> Rule:
     """Drop conditions that are not worth it, one after the other."""
-    while rule.depth > space.depths[0]:
+    while rule.depth > 1:
         shorter = [
             _chosen_again(space, rule, kept, e)
             for kept in combinations(range(rule.depth), rule.depth - 1)

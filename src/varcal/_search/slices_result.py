@@ -405,9 +405,7 @@ class Slices(Shown):
             tested = p_equation(self.p_value)
             return f"Some slice of {searched} is off ({tested}), but none is certain."
         if not found:
-            what = {None: "is clearly off", "average": "is clearly worse than the average"}.get(
-                self.after, "is clearly off beyond what single variables explain"
-            )
+            what = "is clearly off" if self.after is None else "is clearly worse than the average"
             return f"No slice of {searched} {what} ({p_equation(self.p_value)})."
         return f"{count(found, 'slice')} of {searched}. {self.slices[0].sentence}"
 

@@ -1,28 +1,24 @@
-"""`surface`: the gap over two variables at once, with a simultaneous band, and how it is drawn."""
+"""`surface`: the gap over two variables at once, with a simultaneous band."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
-from varcal._edge_texts import edge_texts
-from varcal._files.schema import restored
 from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
 from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.frames import frame_of
 from varcal._input.groups import buckets
 from varcal._input.predictions import ALL
-from varcal._options import check_count, checked
+from varcal._options import checked
 from varcal._search.cells import (
-    SearchRows,
     SurfaceAxis,
     axis_of,
     bins_of,
-    from_lists,
     plain_lists,
     read_rows,
 )
@@ -40,7 +36,6 @@ from varcal._text import (
     p_equation,
     percent,
     share_text,
-    short,
     signed,
 )
 from varcal._threads import one_blas_thread
@@ -48,8 +43,6 @@ from varcal.exceptions import InputError
 
 #: The arrays of a surface, one number per cell.
 SERIES = ("share", "predicted", "observed", "gap", "low", "high")
-#: No figure of a saved surface is larger.
-LARGEST = 1e3
 #: Rows of the table in a notebook.
 MOST_LINES = 5
 
@@ -133,10 +126,8 @@ class Surface(Shown):
     @property
     def worst(self) -> tuple[int, int]:
         """The cell whose gap is surely the largest; without a sure one, the nearest to it."""
-        surely = np.maximum(self.low, -self.high)
-        if np.isnan(surely).all():
-            surely = np.where(self.n > 0, np.abs(np.nan_to_num(self.gap)), np.nan)
-        row, column = np.unravel_index(int(np.nanargmax(surely)), surely.shape)
+        surely = np.nan_to_num(np.maximum(self.low, -self.high), nan=-np.inf)
+        row, column = np.unravel_index(int(surely.argmax()), surely.shape)
         return int(row), int(column)
 
     @property
@@ -156,21 +147,12 @@ class Surface(Shown):
         else:
             sides = str(gap_said(1.0 if over > 0 else -1.0, self.claim))
         head = f"Over {names}, {share_text(over + under)} of rows are surely off: {sides}."
-        return f"{head} Most for {self.describe(*self.worst)}."
-
-    def describe(self, row: int, column: int) -> str:
-        """Describe a cell in words: where it is, its gap and its rows."""
-        row = check_count("row", row, 0, self.n.shape[0] - 1)
-        column = check_count("column", column, 0, self.n.shape[1] - 1)
+        row, column = self.worst
+        gap, low, high = (float(one[row, column]) for one in (self.gap, self.low, self.high))
+        low, high = sorted((abs(low), abs(high)))
         place = f"{self.first.text(row)} and {self.second.text(column)}"
-        size = off_by(float(self.gap[row, column]), self.claim)
-        rows = count(int(self.n[row, column]), "row")
-        if not self.judged[row, column]:
-            return f"{place}: {size}, {rows}"
-        low, high = sorted(abs(end) for end in (self.low[row, column], self.high[row, column]))
-        if self.low[row, column] < 0 < self.high[row, column]:
-            return f"{place}: {size}, could be zero, {rows}"
-        return f"{place}: {size} ({interval(low, high)}), {rows}"
+        size = f"{off_by(gap, self.claim)} ({interval(low, high)})"
+        return f"{head} Most for {place}: {size}, {count(int(self.n[row, column]), 'row')}."
 
     def to_frame(self) -> Any:
         """Return the cells with rows as a frame of the input's library."""
@@ -190,22 +172,6 @@ class Surface(Shown):
         plain["others"] = [one.to_dict() for one in self.others]
         del plain["backend"]
         return plain
-
-    def _check_saved(self) -> None:
-        """Raise ValueError unless every array has a number, not a huge one, for every cell."""
-        shape = (len(self.first), len(self.second))
-        arrays = [self.n, *(getattr(self, name) for name in SERIES)]
-        if any(array.shape != shape for array in arrays) or not (self.n > 0).any():
-            raise ValueError("an array has other cells than the variables, or no cell has rows")
-        if any((np.abs(array) > LARGEST).any() for array in arrays[1:]) or (self.n < 0).any():
-            raise ValueError("a figure of a cell is too large, or its rows are negative")
-        if not 0 < self.level < 1:
-            raise ValueError("the level is not a share")
-
-    @classmethod
-    def from_dict(cls, data: Mapping[str, Any]) -> Surface:
-        """Return the surface that `to_dict` described."""
-        return restored(lambda: from_lists(cls, data), cls, "a surface")
 
     def plot(self, ax: Any = None) -> Any:
         """Draw the gap over both variables.
@@ -506,24 +472,16 @@ def surface(
         "unlabelled": unlabelled,
     }
     rows = read_rows("surface()", y, p, X, options)
-    if (found := len(rows.predictions.variables)) != 2:
-        many = count(found, "variable")
+    predictions, variables = rows.predictions, rows.predictions.variables
+    if len(variables) != 2:
+        many = count(len(variables), "variable")
         raise InputError(f"X has {many}", "give two; curve() is along one", argument="X")
-    keys = audit_keys(rows.predictions.classes, pos_label)
-    return surface_of(rows, keys, level=level, random_state=random_state)
-
-
-def surface_of(
-    rows: SearchRows, keys: Sequence[int], *, level: float, random_state: int
-) -> Surface:
-    """Return the surface of the two variables of some rows, for the given claims."""
-    predictions = rows.predictions
-    variables = predictions.variables
     for variable in variables:
         if variable.missing().all():
             raise InputError(
                 f"{variable.name!r} is missing at every row", "give a variable with values"
             )
+    keys = audit_keys(predictions.classes, pos_label)
     parts = tuple(bins_of(variable) for variable in variables)
     units = buckets(predictions.unit)
     names = claim_names(predictions.classes, keys)
@@ -568,110 +526,3 @@ def _clearest(one: Surface) -> tuple[float, float]:
     """Order claims: the one that is surely off for the most rows, by the most, first."""
     surely = np.maximum(np.nan_to_num(np.maximum(one.low, -one.high), nan=0.0), 0.0)
     return -float((one.share * surely).sum()), one.p_value
-
-
-#: How much of a cell's colour is left where the gap may be zero.
-PALE = 0.35
-#: From this part of the scale of colours on, text in a cell is white.
-DARK = 0.7
-#: Ends of the scale of colours, in points, from which the smallest that holds all gaps is taken.
-_SCALES = (0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1.0)
-#: Ticks along numbers or dates.
-_TICKS = 6
-
-Segment = tuple[tuple[float, float], tuple[float, float]]
-
-
-class SurfaceView:
-    """A surface as it is drawn: the first variable to the right, the second upwards.
-
-    Parameters
-    ----------
-    found : Surface
-        The surface.
-
-    Attributes
-    ----------
-    kind : {"map", "strips", "table"}
-        Two numeric variables; numbers by level; levels by level.
-    across, up : SurfaceAxis
-        The variables; of strips, `up` has the levels.
-    gap, low, high, n, sure, judged : ndarray of shape (len(up), len(across))
-        The figures, rows and masks of the surface.
-    most : float
-        The end of the scale of colours.
-    title, legend, scale, claim : str
-        Texts.
-    """
-
-    def __init__(self, found: Surface) -> None:
-        levels = [axis.kind == "levels" for axis in (found.first, found.second)]
-        turned = levels == [True, False]
-        self.kind = "table" if all(levels) else "strips" if any(levels) else "map"
-        self.across, self.up = (found.first, found.second)[:: -1 if turned else 1]
-        arrays = (found.gap, found.low, found.high, found.n, found.sure, found.judged)
-        shown: Any = arrays if turned else [array.T for array in arrays]
-        self.gap, self.low, self.high, self.n, self.sure, self.judged = shown
-        seen = np.abs(found.gap[found.judged]).max(initial=0.0)
-        self.most = next((end for end in _SCALES if end >= seen), 1.0)
-        self.claim, self.title = found.claim, _title(found)
-        self.legend = (
-            f"strong colours: surely off, {level_text(found.level)} for all cells at once; "
-            f"grey: too few rows. {count(found.n_rows, 'row')}"
-        )
-        over, under = (gap_side(sign, found.claim) for sign in (1.0, -1.0))
-        self.scale = f"gap in points: below 0 {under}, above 0 {over}"
-
-    @property
-    def strength(self) -> Floats:
-        """How strongly each cell is coloured, from −1 to 1; NaN where it is not judged."""
-        pale = np.where(self.sure != 0, 1.0, PALE)
-        shown = np.clip(self.gap / self.most, -1.0, 1.0) * pale
-        return np.where(self.judged, shown, np.nan)
-
-    @property
-    def outline(self) -> list[Segment]:
-        """The lines between cells that are surely off and others, or off to the other side."""
-        padded = np.pad(self.sure, 1)
-        beside = np.argwhere(padded[:, 1:] != padded[:, :-1]) - (1, 0)
-        above = np.argwhere(padded[1:] != padded[:-1]) - (0, 1)
-        lines = [((x, y), (x, y + 1)) for y, x in beside.tolist()]
-        return lines + [((x, y), (x + 1, y)) for y, x in above.tolist()]
-
-    def cell_lines(self, row: int, column: int) -> list[str]:
-        """Return what is written into a cell of a table: its gap and its rows."""
-        rows = f"{self.n[row, column]:,}"
-        return [signed(float(self.gap[row, column])), rows] if self.judged[row, column] else [rows]
-
-    def is_dark(self, row: int, column: int) -> bool:
-        """Tell whether a cell needs white text."""
-        strong = abs(self.gap[row, column]) > DARK * self.most
-        return bool(self.sure[row, column] and strong)
-
-
-def ticks(axis: SurfaceAxis, most: int = _TICKS) -> tuple[list[float], list[str]]:
-    """Return positions along the cells of a variable (0, 1, … at their edges) and their texts."""
-    if axis.kind == "levels":
-        return [k + 0.5 for k in range(len(axis))], [short(label, 22) for label in axis.labels]
-    cells = max(len(axis.edges) - 1, 1)
-    chosen = np.unique(np.linspace(0, cells, min(most, cells + 1)).round().astype(int))
-    dated = axis.kind == "datetime"
-    edges = [axis.edges[k] if dated else float(f"{axis.edges[k]:.4g}") for k in chosen]
-    if not dated and len(edges) > 1 and abs(edges[0]) < 0.01 * (edges[1] - edges[0]):
-        edges[0] = 0.0  # as readers expect it
-    texts = edge_texts(edges, datetime=dated, duration=axis.kind == "duration", zone=axis.zone)
-    at = [float(k) for k in chosen]
-    if axis.has_missing:
-        at.append(cells + 0.5)
-        texts = [*texts, "missing"]
-    return at, texts
-
-
-def _title(found: Surface) -> str:
-    names = f"{short(found.first.name, 24)} and {short(found.second.name, 24)}"
-    if not found.sure.any():
-        return f"Gap over {names}: nowhere surely off"
-    row, column = found.worst
-    size = off_by(float(found.gap[row, column]), found.claim)
-    place = f"{short(found.first.text(row), 30)}, {short(found.second.text(column), 30)}"
-    return f"Gap over {names}\nmost surely {size} ({place})"

@@ -108,15 +108,10 @@ def calibrate(**given: Any) -> None:
     labels, rows = table.column(given["label"]), count(table.num_rows, "row")
     fitting = waiting(f"Fitting {type(calibrator).__name__} on {rows}")
     with options.naming_columns(given), fitting:
-        held = {role: table.column(given[role]) for role in _HELD if given[role]}
-        calibrator.fit(
-            table.select(list(given["prob"])),
-            labels,
-            table.select(columns) if columns else None,
-            **options.labels_of(given, labels),
-            **{_HELD[role]: column for role, column in held.items()},
-            **({"blocks": False} if given["same_blocks"] else {}),
-        )
+        more = {_HELD[role]: table.column(given[role]) for role in _HELD if given[role]}
+        more |= {"blocks": False} if given["same_blocks"] else {}
+        p, X = table.select(list(given["prob"])), table.select(columns) if columns else None
+        calibrator.fit(p, labels, X, **options.labels_of(given, labels), **more)
     calibrator.save(output)
     words, newline, rest = str(calibrator.describe()).partition("\n")
     print(textwrap.fill(words, WIDTH, break_long_words=False) + newline + rest)
@@ -167,7 +162,10 @@ def _built(method: str, n_columns: int, parameters: tuple[str, ...]) -> Calibrat
         except ValueError:
             calibrator.set_params(**{name: value})
     found: Calibrator = calibrator
-    found._check_parameters()
+    try:
+        found._check_parameters()
+    except InputError as error:
+        raise InputError(f"--param {error.message}", error.hint) from None
     return found
 
 

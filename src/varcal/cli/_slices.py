@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from varcal._search.predictable_gap import PredictableGap
     from varcal._search.slices_result import Slices
 
-AFTER = ["average", "single", "none"]
-_AFTER = "Subtract the average gap, the gaps along single variables, or nothing (none) first."
 _DRAWS = "Simulations behind p-values; none is below 1 / (draws + 1)."
 
 
@@ -31,7 +29,12 @@ _DRAWS = "Simulations behind p-values; none is below 1 / (draws + 1)."
 @click.option(
     "--max-depth", type=click.IntRange(1, 3), default=3, help="Most variables of a slice."
 )
-@click.option("--after", type=click.Choice(AFTER), default="average", help=_AFTER)
+@click.option(
+    "--after",
+    type=click.Choice(["average", "none"]),
+    default="average",
+    help="Subtract the average gap, or nothing (none) first.",
+)
 @click.option("--draws", type=click.IntRange(19), default=99, help=_DRAWS)
 @click.option("--number", is_flag=True, help="Also say how much of the gap can be predicted.")
 @options.weight
@@ -57,7 +60,7 @@ def slices(ctx: click.Context, /, **given: Any) -> None:
     Examples:
       varcal slices preds.csv --label y --prob p
       varcal slices preds.parquet --label y --prob p --variables age,sex,region
-      varcal slices preds.csv --label y --prob p --after single --max-depth 2
+      varcal slices preds.csv --label y --prob p --max-depth 2
       varcal slices preds.csv --label y --prob p --fail-on slice -o slices.json
     """
     start = time.perf_counter()
