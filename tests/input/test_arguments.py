@@ -30,10 +30,13 @@ Y, P = np.array([0, 1, 1, 0] * 10), np.array([0.2, 0.9, 0.4, 0.1] * 10)
         (pa.array([0, 1, 1, 0] * 10).dictionary_encode(), (0, 1)),
     ],
 )
-def test_labels_of_every_type_mean_the_same(y, classes):
+def test_labels_of_every_type_mean_the_same(y, classes, tmp_path):
     assert vc.ece(y, P, event="positive") == vc.ece(Y, P, event="positive")
-    found = vc.calibrators.PlattCalibrator().fit(P, y).classes_.tolist()
-    assert [(one, type(one)) for one in found] == [(one, type(one)) for one in classes]
+    fitted = vc.calibrators.PlattCalibrator().fit(P, y)
+    fitted.save(tmp_path / "calibrator.json")
+    for found in (fitted, vc.load(tmp_path / "calibrator.json")):
+        labels = found.classes_.tolist()
+        assert [(one, type(one)) for one in labels] == [(one, type(one)) for one in classes]
     for event in ("correct", "classwise"):
         assert vc.ece(y, P, event=event) == vc.ece(Y, P, event=event)
 
