@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from html import escape
 from textwrap import fill
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 # Numbers and signs as people read them, the same in every terminal, notebook, page and plot.
 MINUS = "\N{MINUS SIGN}"
@@ -57,6 +58,25 @@ class Unit:
     scale: float = 100.0
     sign: str = "%"
     word: str = "points"
+    #: The heads of what a model says, what happens, and their gap; and how a gap is introduced.
+    says: ClassVar[str] = "says"
+    happens: ClassVar[str] = "happens"
+    gap: ClassVar[str] = "difference"
+    off: ClassVar[str] = "off by"
+    #: What the sign of a gap means, and the head of a column of gaps.
+    signs: ClassVar[str] = "+ too high, − too low"
+    head: ClassVar[str] = "Off by, points"
+    #: The least and the largest rate.
+    least: ClassVar[float] = 0.0
+    most: ClassVar[float] = 1.0
+
+    def tick(self, value: float) -> str:
+        """Write a rate at an axis.
+
+        >>> Unit().tick(0.25), Amounts().tick(250.0)
+        ('25%', '250')
+        """
+        return f"{number_text(round(100 * value, 6))}%"
 
     def rate(self, value: float) -> str:
         """Write what a model says or what happens.
@@ -128,6 +148,178 @@ class Unit:
         """
         units = [replace(self, digits=self.digits + k) for k in range(3)]
         return next((unit for unit in units if not unit.is_zero(value)), units[-1])
+
+    def limit_size(self, value: float) -> str:
+        """Write a limit with its word."""
+        return f"{self.limit(value)} {self.word}"
+
+    def signed_ends(self, low: float, high: float) -> str:
+        """Write the interval of a gap, says − happens, with its sign."""
+        return self.ends(low, high)
+
+    def gap_ends(self, gap: float, low: float, high: float) -> str:
+        """Write the interval of a gap beside `gap_size`.
+
+        >>> Unit().gap_ends(-0.07, -0.09, -0.05)
+        '5.0 to 9.0'
+        """
+        return self.ends(low, high) if gap > 0 else self.ends(-high, -low)
+
+    def gap_size(self, gap: float, words: tuple[str, str]) -> str:
+        """Write a gap without its word; `words` name a gap above and below 0.
+
+        >>> Unit().gap_size(-0.0683, ("too high", "too low"))
+        '6.8 too low'
+        """
+        side = "" if self.is_zero(gap) else f" {words[int(gap <= 0)]}"
+        return self.error(abs(gap)) + side
+
+    def happens_at(self, says: Any, gap: Any) -> Any:
+        """Return what happens where a gap is so large."""
+        return says - gap
+
+
+@dataclass(frozen=True)
+class Amounts(Unit):
+    """How predicted means and their gaps are written: in the unit of the outcome.
+
+    >>> Amounts().rate(412.3), Amounts().signed(0.51), Amounts().size(0.0213)
+    ('412', '+0.510', '0.0213')
+    """
+
+    digits: int = 1
+    scale: float = 1.0
+    sign: str = ""
+    word: str = "units"
+    says: ClassVar[str] = "predicts"
+    happens: ClassVar[str] = "observed"
+    head: ClassVar[str] = "Off by"
+    least: ClassVar[float] = -math.inf
+    most: ClassVar[float] = math.inf
+
+    def tick(self, value: float) -> str:
+        """Write a mean at an axis."""
+        return number_text(value)
+
+    def rate(self, value: float) -> str:
+        """Write a mean."""
+        return amount(value)
+
+    def error(self, value: float) -> str:
+        """Write an error."""
+        return amount(value)
+
+    def signed(self, value: float) -> str:
+        """Write a difference with its sign."""
+        return f"+{amount(value)}" if value > 0 else amount(value)
+
+    def size(self, value: float) -> str:
+        """Write an error."""
+        return amount(value)
+
+    def difference(self, says: float, happens: float) -> float:
+        """Return the gap of two means."""
+        return says - happens
+
+    def limit(self, value: float) -> str:
+        """Write a limit."""
+        return f"{value:,.4g}"
+
+    def limit_size(self, value: float) -> str:
+        """Write a limit."""
+        return self.limit(value)
+
+    def is_zero(self, value: float) -> bool:
+        """Whether a value is 0."""
+        return value == 0
+
+    def enough(self, value: float) -> Unit:
+        """Return the unit itself: three digits are always written."""
+        return self
+
+
+@dataclass(frozen=True)
+class Ratios(Amounts):
+    """How predicted means are written, and their gaps 1 − A/E: actual over expected.
+
+    >>> Ratios().signed(Ratios().difference(412, 455)), Ratios().signed_ends(-0.15, -0.06)
+    ('1.10', '1.06 to 1.15')
+    >>> Ratios().size(0.104), Ratios().gap_size(-0.104, ("too high", "too low"))
+    ('10.4%', '1.10')
+    """
+
+    scale: float = 100.0
+    word: str = "percent"
+    gap: ClassVar[str] = "A/E"
+    off: ClassVar[str] = "A/E"
+    signs: ClassVar[str] = "A/E"
+    head: ClassVar[str] = "A/E"
+
+    def error(self, value: float) -> str:
+        """Write an error in percent of the predicted mean."""
+        return decimals(self.scale * value, self.digits)
+
+    def signed(self, value: float) -> str:
+        """Write a gap as A/E."""
+        return decimals(1 - value, 2)
+
+    def size(self, value: float) -> str:
+        """Write an error with its sign."""
+        return f"{self.error(value)}%"
+
+    def difference(self, says: float, happens: float) -> float:
+        """Return the gap of two means."""
+        return 1 - happens / says if says else math.nan
+
+    def limit(self, value: float) -> str:
+        """Write a limit in percent."""
+        return Unit.limit(self, value)
+
+    def is_zero(self, value: float) -> bool:
+        """Whether an error is written as zero."""
+        return Unit.is_zero(self, value)
+
+    def limit_size(self, value: float) -> str:
+        """Write a limit with its sign."""
+        return f"{self.limit(value)}%"
+
+    def signed_ends(self, low: float, high: float) -> str:
+        """Write the interval of A/E."""
+        return f"{decimals(1 - high, 2)} to {decimals(1 - low, 2)}"
+
+    def gap_ends(self, gap: float, low: float, high: float) -> str:
+        """Write the interval of A/E."""
+        return self.signed_ends(low, high)
+
+    def gap_size(self, gap: float, words: tuple[str, str]) -> str:
+        """Write A/E."""
+        return self.signed(gap)
+
+    def happens_at(self, says: Any, gap: Any) -> Any:
+        """Return what happens where a gap is so large."""
+        return says * (1 - gap)
+
+
+def unit_of(scale: str, digits: int = 1) -> Unit:
+    """Return how the gaps of an audit are written.
+
+    >>> unit_of("points").size(0.02), unit_of("relative").size(0.02), unit_of("difference").word
+    ('2.0 points', '2.0%', 'units')
+    """
+    kind = {"points": Unit, "relative": Ratios, "difference": Amounts}[scale]
+    return kind(digits)
+
+
+def amount(value: float) -> str:
+    """Write an amount with three digits, or as a whole number from 100 on.
+
+    >>> amount(3.014), amount(412.3), amount(12345.6), amount(-0.0213)
+    ('3.01', '412', '12,346', '−0.0213')
+    """
+    if value != value or abs(value) == math.inf:
+        return UNKNOWN
+    text = f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
+    return text.replace("-", MINUS)
 
 
 def points(value: float, digits: int = 1) -> str:

@@ -3,7 +3,6 @@
 from varcal._audit.changes import Changes
 from varcal._audit.compare import Comparison
 from varcal._audit.ladder import Ladder
-from varcal._audit.means import MeanAudit, MeanAuditRow, MeanPlace
 from varcal._audit.record import AuditRow, Place
 from varcal._audit.result import Audit
 from varcal._measures.bin_table import BinTable
@@ -33,11 +32,8 @@ __all__ = [
     "Decomposition",
     "Estimate",
     "Ladder",
-    "MeanAudit",
-    "MeanAuditRow",
     "MeanEstimate",
     "MeanLevel",
-    "MeanPlace",
     "Measures",
     "Place",
     "PredictableGap",

@@ -15,7 +15,7 @@ from varcal._inference.mean_law import (
     mean_test,
     overall_limits,
 )
-from varcal._sums.variance_model import SHARES, variance_power
+from varcal._sums.mean_stats import SHARES, variance_power
 
 
 def rows(seed, n=2000, tilt=0.0):

@@ -92,14 +92,14 @@ def test_errors_find_the_fault_and_spare_noise():
         found = vc.estimate("y", "mu", "age", **how)
         # Where A/E is 1.4 for a share of the predictions, and 1 for the others.
         above = float(np.average(data["age"] > 60, weights=data["years"] * data["mu"]))
-        truth = (2 * above * (1 - above) * 0.4, 0.4 * above, 0.4 * above)
+        truth = (2 * above * (1 - above) * 0.4, 0.4 * above, -0.4 * above)
         intervals = (found.uneven, found.error, found.overall)
         covered += [one.low < x < one.high for one, x in zip(intervals, truth, strict=True)]
         assert found.uneven.p_value < 1e-3 and not found.few_errors
         spared += vc.estimate("y", "mu", "noise", **how).uneven.p_value > 0.05
     # At 95 % fewer than 34 of 40 are seen in 1 % of such tests.
     assert (covered >= 34).all() and spared >= 34
-    assert json.loads(json.dumps(found.to_dict()))["overall"]["gap"] == "relative"
+    assert json.loads(json.dumps(found.to_dict()))["overall"]["scale"] == "relative"
 
 
 def test_scaling_amounts_scales_differences_and_keeps_ratios():
@@ -134,7 +134,7 @@ def test_perfect_predictions_have_no_error():
     y = np.arange(1.0, 301.0)
     found = vc.estimate(y, y, y, outcome="mean")
     assert found.uneven.debiased == found.error.debiased == 0
-    assert found.overall.value == 0 and found.uneven.p_value == found.error.p_value == 1
+    assert found.overall.gap == 0 and found.uneven.p_value == found.error.p_value == 1
 
 
 def test_lazy_rows_that_fit_are_read():

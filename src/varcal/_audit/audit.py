@@ -14,10 +14,11 @@ from varcal._arrays import Floats
 from varcal._audit.intersections import intersections_of
 from varcal._audit.judge import Judged, Settings, judge
 from varcal._audit.ladder import CURVE, VARIABLES, judge_ladder
-from varcal._audit.means import MeanAudit, audit_means, mean_limit
+from varcal._audit.mean_ladder import judge_mean_ladder
+from varcal._audit.means import judge_means, mean_limit, mean_notes
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
-from varcal._input.dates import read_parts, with_calendar
+from varcal._input.dates import read_parts
 from varcal._input.events import CORRECT, claim_names
 from varcal._input.frames import BY_POSITION, columns_by_name
 from varcal._input.left_out import WholeTable, all_left_out, explicit_names, must_read
@@ -25,7 +26,7 @@ from varcal._input.predictions import ALL, Predictions
 from varcal._measures.curve import curve_of
 from varcal._measures.curve_result import Curve
 from varcal._measures.estimate import measure_and_test
-from varcal._measures.means import MeanRows, only_probabilities
+from varcal._measures.means import MeanEvidence, gather_means, only_probabilities
 from varcal._options import (
     check_flag,
     check_names,
@@ -37,7 +38,7 @@ from varcal._options import (
     or_none,
 )
 from varcal._search.slices import slices as search
-from varcal._sums.choose_bins import ATOMS, N_BINS, BinOptions, check_cut_names
+from varcal._sums.choose_bins import ATOMS, N_BINS, check_cut_names
 from varcal._sums.evidence import CollectedEvidence, Evidence, InMemory, gather
 from varcal._sums.plan import Collected, Question
 from varcal._sums.sources import lazy_rows
@@ -166,11 +167,11 @@ def audit(
         cells are the bins. With the gap :math:`G_b` of bin b, A/E − 1 or predicted − observed,
         :math:`\text{uneven} = \sum_b \pi_b |G_b - \bar G|`. The limit is a share of the predicted
         mean, 0.02 by default; for a difference it must be given, in the unit of the outcome.
-        There is no ladder yet, and no search for slices.
+        There is no search for slices.
 
     Returns
     -------
-    Audit, or with ``outcome="mean"`` MeanAudit
+    Audit
         One row per variable; ``audit["age"]`` is the curve of a variable.
 
     Examples
@@ -187,57 +188,35 @@ def audit(
     >>> v = rng.uniform(size=5000).round(2)
     >>> counts = rng.poisson(2 * (1 + 0.5 * (v >= 0.7)))
     >>> found = vc.audit(counts, np.full(5000, 2.0), {"v": v}, outcome="mean")
-    >>> print(found.verdict, found.places[0], sep="; ")
-    repair; v 0.71 and over: predicts 2.00, observed 3.07: A/E 1.53
+    >>> place = found.places[0]
+    >>> found.verdict, place.label, round(place.observed / place.predicted, 2)
+    ('repair', 'v 0.71 and over', 1.53)
     """
-    if outcome == "mean":
-        only_probabilities(
-            outcome,
-            classes=classes,
-            pos_label=pos_label,
-            from_logits=from_logits,
-            relative_limit=relative_limit,
-            slices=slices,
-            protected=protected or None,
-            ladder=None if ladder in ("all", "none") else ladder,
-        )
-        read = MeanRows.of(
-            y,
-            p,
-            X,
-            data=data,
-            gap=gap,
-            exposure=exposure,
-            sample_weight=sample_weight,
-            groups=groups,
-            unlabelled=unlabelled,
-            must_read=must_read(X, include),
-        )
-        options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
-        how_far = mean_limit(read, limit)
-        # With this option the result is of another type; all other calls keep theirs.
-        found: Any = _audit_means(
-            read, X, include, options, label_of(y, data), how_far, level, random_state
-        )
-        return found
-    only_means(gap=gap, exposure=exposure)
-    if limit is not None:
-        limit = check_share("limit", limit)
-    if limit is not None and relative_limit is not None:
-        raise InputError(
-            "limit and relative_limit are both given", "give one of them", argument="limit"
-        )
     kept = (protected,) if isinstance(protected, str) else tuple(dict.fromkeys(protected))
     question = Question.of_audit(n_bins, binning, bins, edges, pos_label, whole=kept)
-    how: dict[str, Any] = {
-        "data": data,
-        "classes": classes,
-        "sample_weight": sample_weight,
-        "groups": groups,
-        "from_logits": from_logits,
-        "unlabelled": unlabelled,
-    }
-    evidence = gather(y, p, X, question, **how, must_read=must_read(X, include))
+    shared: dict[str, Any] = {"data": data, "sample_weight": sample_weight, "groups": groups}
+    shared["unlabelled"] = unlabelled
+    how = shared | {"classes": classes, "from_logits": from_logits}
+    evidence: Evidence
+    if outcome == "mean":
+        no: dict[str, Any] = {"classes": classes, "pos_label": pos_label, "slices": slices}
+        no |= {"from_logits": from_logits, "relative_limit": relative_limit}
+        only_probabilities(outcome, **no)
+        of_mean: dict[str, Any] = {
+            "gap": gap,
+            "exposure": exposure,
+            "must_read": must_read(X, include),
+        }
+        evidence = gather_means(y, p, X, question, **shared, **of_mean)
+        mean_limit(evidence, limit)
+    else:
+        only_means(gap=gap, exposure=exposure)
+        limit = None if limit is None else check_share("limit", limit)
+        if limit is not None and relative_limit is not None:
+            raise InputError(
+                "limit and relative_limit are both given", "give one of them", argument="limit"
+            )
+        evidence = gather(y, p, X, question, **how, must_read=must_read(X, include))
     named = None if X is ALL else X
     known, left_out = _known(evidence, bins, named, include)
     if named is not None and isinstance(y, Collected):
@@ -258,19 +237,28 @@ def audit(
             settings={"slices": None},
         )
     settings = Settings(label_of(y, data), keys, level, limit, relative_limit, random_state)
-    judged = judge(evidence, names, settings)
+    means = isinstance(evidence, MeanEvidence)
+    if isinstance(evidence, MeanEvidence):
+        judged = judge_means(evidence, names, settings)
+    else:
+        judged = judge(evidence, names, settings)
     sampled = any(row.table.edges == "sampled" for row in judged.rows)
 
     def rows() -> Predictions | None:
         return _rows_of(evidence, data, names)
 
+    climb: partial[Any] = partial(
+        judge_ladder, rows=rows, keys=keys, n_all=evidence.n_rows, bins=judged.bins
+    )
+    if isinstance(evidence, MeanEvidence):
+        climb = partial(judge_mean_ladder, evidence=evidence, bins=judged.bins)
     found = Audit(
         label=settings.label,
         targets={one.name: one for one in judged.targets},
         rows=judged.rows,
         places=judged.places,
         notes=_notes(evidence, judged, keys, sampled=sampled),
-        suspicions=suspicions(evidence, keys[0], left_out, judged.rows),
+        suspicions=() if means else suspicions(evidence, keys[0], left_out, judged.rows),
         left_out=tuple(left_out.items()),
         protected=tuple(name for name in kept if name in names),
         level=level,
@@ -284,15 +272,7 @@ def audit(
         edges="sampled" if sampled else "exact",
         pos_label="" if pos_label is None else repr(pos_label),
         _find_curve=lambda name: _curve(evidence, judged, name, keys, level),
-        _climb=partial(
-            judge_ladder,
-            rows=rows,
-            keys=keys,
-            bins=judged.bins,
-            top=LADDERS[ladder],
-            n_all=evidence.n_rows,
-            random_state=random_state,
-        ),
+        _climb=partial(climb, top=LADDERS[ladder], random_state=random_state),
     )
     if slices:
         columns = [name for name in names if name not in evidence.parts]
@@ -346,38 +326,6 @@ def _known(
     return known, left_out | evidence.odd
 
 
-def _audit_means(
-    read: MeanRows,
-    X: object,
-    include: str | Sequence[str] | None,
-    options: BinOptions,
-    label: str,
-    limit: float,
-    level: float,
-    random_state: int,
-) -> MeanAudit:
-    """Choose the variables of an audit of means, and judge them."""
-    rows = replace(read.rows, variables=with_calendar(read.rows.variables))
-    evidence = InMemory(rows, Question(options))
-    _, left_out = _known(evidence, options["bins"], None if X is ALL else X, include)
-    variables = [one for one in rows.variables if one.name not in left_out]
-    if not variables:
-        raise all_left_out(left_out)
-    if options["bins"] is not None and not isinstance(options["bins"], Mapping):
-        options = {**options, "bins": {variables[0].name: options["bins"]}}
-    return audit_means(
-        read,
-        variables,
-        options,
-        label=label,
-        limit=limit,
-        level=level,
-        left_out=left_out,
-        notes=evidence.date_notes(),
-        random_state=random_state,
-    )
-
-
 def _curve(
     evidence: Evidence, judged: Judged, name: str, keys: Sequence[int], level: float
 ) -> Curve:
@@ -422,12 +370,14 @@ def _notes(
     evidence: Evidence, judged: Judged, keys: Sequence[int], *, sampled: bool
 ) -> tuple[str, ...]:
     notes = []
+    if isinstance(evidence, MeanEvidence):
+        notes += mean_notes(evidence)
     if keys == (CORRECT,):
         notes.append("Only the top class is judged: the single classes were not collected.")
     if evidence.n_dropped:
         were = "was" if evidence.n_dropped == 1 else "were"
         notes.append(f"{count(evidence.n_dropped, 'row')} without an outcome {were} left out.")
-    if judged.rows[0].weighted:
+    if judged.rows[0].weighted and getattr(evidence, "exposure", None) is None:
         notes.append("Rows are weighted: so are says, happens, shares and errors, not row counts.")
     some = {
         "Missing values of {} are in a bin of their own.": [

@@ -90,8 +90,8 @@ class Places:
         level: float,
     ) -> None:
         self.whole, self.law, self.target, self.sides = whole, law, target, tuple(sides)
-        names = ("n", "score", "weight", "weight2")
-        self.rows, self.scores, self.weights, self.squares = (
+        names = ("n", "score", "hit", "weight", "weight2")
+        self.rows, self.scores, self.hits, self.weights, self.squares = (
             np.array([stats.total(name) for stats in tables]) for name in names
         )
         self.start, self.stop = _spans(whole)
@@ -107,7 +107,11 @@ class Places:
         total, gaps, hiddens, n = (np.array(one) for one in sums)
         told = np.where(total > LEAST_SHARE, total, 0.0)
         self.gap, self.hidden = ratio_or_zero(gaps, told), ratio_or_zero(hiddens, told)
-        self.clarity = np.abs(self.hidden) * np.sqrt(n)
+        self.clarity = np.abs(self.hidden) * self._rows_that_count(n)
+
+    def _rows_that_count(self, n: Floats) -> Floats:
+        """Return by what the uneven gap of each place is multiplied to see how clear it is."""
+        return np.sqrt(n)
 
     def clearest(self, apart_from: ClearPlace | None = None) -> ClearPlace | None:
         """Return the place whose gap differs most clearly from what the average explains.
@@ -132,6 +136,13 @@ class Places:
         place = self._place(bins, int(way) - 1, worse=bool(worse[way, span] > 0))
         return ClearPlace(place, float(clarity[way, span]), bool(self.hidden[way, span] > 0))
 
+    def two(self) -> tuple[ClearPlace, ...]:
+        """Return the clearest place and the clearest in the other direction, sure ones first."""
+        first = self.clearest()
+        other = None if first is None else self.clearest(apart_from=first)
+        named = (part for part in (first, other) if part is not None)
+        return tuple(sorted(named, key=lambda part: not part.place.is_sure))
+
     def texts(self) -> list[str]:
         """Return each bin as text."""
         filled = self.weights.sum(0) > 0
@@ -146,12 +157,12 @@ class Places:
         cells = np.zeros((many, size))
         cells[slice(None) if side < 0 else side, bins] = 1.0
         n = int((self.rows * cells).sum())
-        share, gap, se = part_of(self.law, cells.ravel())
+        _, gap, se = part_of(self.law, cells.ravel())
         weight = float((self.weights * cells).sum())
-        predicted = float((self.scores * cells).sum()) / weight
-        effective = weight**2 / float((self.squares * cells).sum())
-        reach = se * self.law.quantile(self.level)
-        ends = gap_interval(gap, reach, effective, predicted - gap, self.level)
+        predicted, observed = (
+            float((sums * cells).sum()) / weight for sums in (self.scores, self.hits)
+        )
+        low, high = self._interval(gap, se, observed, cells)
         text, label = self._texts(bins)
         return Place(
             variable=self.whole.name,
@@ -160,16 +171,26 @@ class Places:
             label=label,
             side=self.sides[side] if side >= 0 else "",
             predicted=predicted,
-            observed=predicted - gap,
+            observed=observed,
             gap=gap,
-            low=float(ends[0]),
-            high=float(ends[1]),
+            low=low,
+            high=high,
             n=n,
-            share=share,
+            share=weight / float(self.weights.sum()),
             worse=worse,
             first_bin=bins.start,
             last_bin=bins.stop - 1,
         )
+
+    def _interval(
+        self, gap: float, se: float, observed: float, cells: Floats
+    ) -> tuple[float, float]:
+        """Return the interval of the gap of a place; `cells` are 1 where it is."""
+        weight = float((self.weights * cells).sum())
+        effective = weight**2 / float((self.squares * cells).sum())
+        reach = se * self.law.quantile(self.level)
+        low, high = gap_interval(gap, reach, effective, observed, self.level)
+        return float(low), float(high)
 
     def _texts(self, bins: slice) -> tuple[str, str]:
         name, stats = self.whole.name, self.whole.coarse
@@ -348,10 +369,10 @@ def judge(evidence: Evidence, names: Sequence[str], settings: Settings) -> Judge
         _measured(evidence, block, targets, settings, len(names)) for block in blocks
     )
     found = list(measured)
-    rows = _ranked(found, {one.name: one.limit for one in targets.values()}, settings.level)
+    rows = ranked(found, {one.name: one.limit for one in targets.values()}, settings.level)
     parts = {one.row.variable: one for one in found}
     bins = {name: one.whole.bins for name, one in parts.items()}
-    return Judged(tuple(targets.values()), rows, _places(evidence, rows, parts), bins)
+    return Judged(tuple(targets.values()), rows, places_of(evidence, rows, parts), bins)
 
 
 def target_of(evidence: Evidence, key: int, name: str, settings: Settings) -> Target:
@@ -451,7 +472,7 @@ class _Along:
 
 
 @dataclass(frozen=True, eq=False)
-class _Found:
+class Found:
     """A row before it is ranked, and the places that it may name."""
 
     row: AuditRow
@@ -465,7 +486,7 @@ def _measured(
     targets: Mapping[int, Target],
     settings: Settings,
     n_variables: int,
-) -> Iterator[_Found]:
+) -> Iterator[Found]:
     """Measure and test some variables; equal computations are done together."""
     seen = [
         [_along(evidence, key, name, settings.random_state) for key in settings.keys]
@@ -538,7 +559,7 @@ def _found(
     p_value: float,
     level: float,
     n_variables: int,
-) -> _Found:
+) -> Found:
     own, along, target = figures[0]
     whole = merged(along.profiles)
     places = Places(
@@ -550,10 +571,7 @@ def _found(
         target.sides,
         1 - (1 - level) / n_variables,
     )
-    clearest = places.clearest()
-    other = None if clearest is None else places.clearest(apart_from=clearest)
-    named = (part for part in (clearest, other) if part is not None)
-    parts = tuple(sorted(named, key=lambda part: not part.place.is_sure))
+    parts = places.two()
     row = AuditRow(
         variable=whole.name,
         kind=whole.kind,
@@ -572,7 +590,7 @@ def _found(
         missing=float(whole.fine.share[-1]) if whole.missing else 0.0,
         others=tuple(one for one, _, _ in figures[1:]),
     )
-    return _Found(row, whole.coarse, parts)
+    return Found(row, whole.coarse, parts)
 
 
 def _table(
@@ -581,21 +599,27 @@ def _table(
     """Return the bins over all rows, and by predicted side if there are two."""
     tables = along.tables
     whole = tables[0] if len(tables) == 1 else tables[0] + tables[1]
-    parts = [("all", whole)]
-    if target.sides:
-        parts += list(zip(target.sides, tables, strict=True))
+    parts = {"all": _columns(whole, level)}
+    for side, stats in zip(target.sides, tables, strict=False):
+        parts[side] = _columns(stats, level)
+        parts[side]["share"] = (stats.total("weight") / whole.total("weight").sum()).tolist()
+    made = table_of(whole, np.zeros(whole.bins.size), "positive", level, evidence)
+    return replace(made, columns=columns_by_side(parts, texts))
+
+
+def columns_by_side(
+    parts: Mapping[str, dict[str, list[Any]]], texts: list[str]
+) -> dict[str, list[Any]]:
+    """Put the tables of sides below each other, with the names of the bins and the sides."""
     columns: dict[str, list[Any]] = {}
-    weight = float(whole.total("weight").sum())
-    for side, stats in parts:
-        made = _columns(stats, level)
-        made |= {"bin": texts, "share": (stats.total("weight") / weight).tolist()}
+    for side, made in parts.items():
+        made = made | {"bin": texts}
         first = ["bin", *(name for name in ("low", "high") if name in made)]
         rest = {name: values for name, values in made.items() if name not in first}
         shown = {name: made[name] for name in first} | {"side": [side] * len(texts)} | rest
         for name, values in shown.items():
             columns.setdefault(name, []).extend(values)
-    made_table = table_of(whole, np.zeros(whole.bins.size), "positive", level, evidence)
-    return replace(made_table, columns=columns)
+    return columns
 
 
 def _columns(stats: BinnedStats, level: float) -> dict[str, list[Any]]:
@@ -607,8 +631,8 @@ def _columns(stats: BinnedStats, level: float) -> dict[str, list[Any]]:
     return bin_columns(stats, reach) | {"gap_low": low.tolist(), "gap_high": high.tolist()}
 
 
-def _ranked(
-    found: Sequence[_Found], limits: Mapping[str, float], level: float
+def ranked(
+    found: Sequence[Found], limits: Mapping[str, float], level: float
 ) -> tuple[AuditRow, ...]:
     sizes = [one.row.uneven for one in found]
     p = [size.p_value for size in sizes]
@@ -642,7 +666,7 @@ def _ranked(
 
 
 def _verdict(
-    one: _Found, p_holm: float, low: float, high: float, limits: Mapping[str, float], level: float
+    one: Found, p_holm: float, low: float, high: float, limits: Mapping[str, float], level: float
 ) -> str:
     if p_holm < 1 - level:
         others = [(each.low, each.high, limits[each.target]) for each in one.row.others]
@@ -651,13 +675,13 @@ def _verdict(
     stats = one.whole
     one_bin = (stats.total("weight") > 0).sum() < 2 and one.row.kind == "levels"
     few = one_bin or int(stats.n.sum()) < FEW_ROWS
-    if few or float(minimum_detectable(gap_law(stats), level=1 - level)) > TOO_COARSE:
-        return TOO_FEW_ROWS
-    return NO_EVIDENCE
+    if not few and one.row.scale == "points":
+        few = float(minimum_detectable(gap_law(stats), level=1 - level)) > TOO_COARSE
+    return TOO_FEW_ROWS if few else NO_EVIDENCE
 
 
-def _places(
-    evidence: Evidence, rows: Sequence[AuditRow], found: Mapping[str, _Found]
+def places_of(
+    evidence: Evidence, rows: Sequence[AuditRow], found: Mapping[str, Found]
 ) -> tuple[Place, ...]:
     """Choose for whom the model is wrong: of variables above the limit, or else with evidence."""
     above = [row for row in rows if row.verdict == ABOVE]

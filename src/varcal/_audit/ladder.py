@@ -32,7 +32,7 @@ from varcal._input.frames import frame_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import sort_levels
 from varcal._sums.bins import Bins, NumericBins, joint_index
-from varcal._text import ABOVE, Shown, Unit, percent
+from varcal._text import ABOVE, Shown, Unit, percent, unit_of
 from varcal._threads import one_blas_thread
 
 if TYPE_CHECKING:
@@ -125,7 +125,7 @@ class Rung:
     uneven : dict of Left
         The uneven error along each variable, with intervals for all variables at once.
     log_loss, accuracy : float
-        Over all rows.
+        Over all rows; of means the deviance, and 0.
     above : bool
         Whether the average or the error by score is surely above the limit, or an uneven error is
         surely not 0 and above the limit as estimated.
@@ -173,6 +173,8 @@ class Ladder(Shown):
         Whether these are a random sample of the audited rows.
     observed : float
         The rate with two classes, else 0.
+    scale : {"points", "relative", "difference"}
+        How gaps are measured (`Target`); of means the log-loss is the deviance.
     steps : dict of float
         For "shift" with two classes: the number that is added to the logit.
     after : dict of list
@@ -188,6 +190,7 @@ class Ladder(Shown):
     n_rows: int
     sampled: bool
     observed: float = 0.0
+    scale: str = "points"
     steps: dict[str, float] = field(default_factory=dict)
     after: dict[str, list[float]] = field(default_factory=dict)
     places_after: list[float] = field(default_factory=list)
@@ -220,12 +223,19 @@ class Ladder(Shown):
 
     def shown_average(self, rung: Rung) -> float:
         """Return the average as texts show it: the difference of the percentages beside it."""
+        if self.scale != "points":
+            return rung.average.value
         return self.unit.difference(self.observed + rung.average.value, self.observed)
+
+    @property
+    def loss(self) -> str:
+        """What `Rung.log_loss` is called."""
+        return "log-loss" if self.scale == "points" else "deviance"
 
     @property
     def unit(self) -> Unit:
         """How errors are written."""
-        return Unit(self.digits)
+        return unit_of(self.scale, self.digits)
 
     def rung(self, name: str) -> Rung:
         """Return one rung."""
@@ -256,10 +266,11 @@ class Ladder(Shown):
                 "by score": unit.error(rung.by_score.value),
                 "largest uneven error": f"{unit.error(left.value)} ({ends})",
                 "along": along,
-                "log-loss": f"{rung.log_loss:.4f}",
-                "right": percent(rung.accuracy),
-                "suffices": "yes" if rung.suffices else "",
+                self.loss: f"{rung.log_loss:.4f}",
             }
+            if self.scale == "points":
+                shown["right"] = percent(rung.accuracy)
+            shown["suffices"] = "yes" if rung.suffices else ""
             columns = {name: [*columns.get(name, []), text] for name, text in shown.items()}
         needed = self.advice != AS_IT_IS
         head = f"Repair it needs: {self.advice}" if needed else "No repair is needed"
@@ -366,7 +377,7 @@ def judge_ladder(
     sampled = min(len(given), MOST_ROWS) < n_all
     if len(given.classes) == 2 and given.p.ndim == 2:
         given = replace(given, p=given.p[:, 1])
-    given, rng = _in_order(given), np.random.default_rng(random_state)
+    given, rng = given.take(in_order(given)), np.random.default_rng(random_state)
     if len(given) > MOST_ROWS:
         given = given.take(np.sort(rng.permutation(len(given))[:MOST_ROWS]))
     if given.weight is not None:
@@ -382,13 +393,13 @@ def judge_ladder(
 def _climb(way: _Way, audit: Audit, top: str, sampled: bool, rng: np.random.Generator) -> Ladder:
     """Judge every rung up to the highest one."""
     rows = way.rows
-    folds, halves = _parts(rows, N_FOLDS, rng), _parts(rows, 2, rng)
+    folds, halves = parts_of(rows, N_FOLDS, rng), parts_of(rows, 2, rng)
     judged = np.flatnonzero(halves == 1)
     # A repair reads columns; parts of dates are the audit's own.
     known = {one.name for one in rows.variables if not one.source} - set(audit.protected)
     allowed = [row.variable for row in audit.rows if row.variable in known]
     made = {AS_IT_IS: np.asarray(rows.p, dtype=np.float64)}
-    figures: dict[str, _Figures] = {AS_IT_IS: _first(audit)}
+    figures: dict[str, Figures] = {AS_IT_IS: first_figures(audit)}
     for name in RUNGS[1 : RUNGS.index(top) + 1]:
         read = allowed[:MOST_VARIABLES] if name == VARIABLES else []
         if way.two and name != VARIABLES:
@@ -422,8 +433,8 @@ def _events(rows: Predictions) -> int:
     return len(rows) - int(np.bincount(rows.y).max())
 
 
-def _in_order(rows: Predictions) -> Predictions:
-    """Sort rows by their contents, so that parts do not depend on the order they came in."""
+def in_order(rows: Predictions) -> Ints:
+    """Return rows sorted by their contents, so that parts do not depend on the order given."""
     from varcal.calibrators.variable.shrinkage import hashed  # noqa: PLC0415  slow, seldom needed
 
     columns = [
@@ -433,13 +444,13 @@ def _in_order(rows: Predictions) -> Predictions:
     columns += [] if rows.weight is None else [rows.weight]
     key = hashed([*rows.p.reshape(len(rows), -1).T, rows.y, *columns])
     if rows.groups is None:
-        return rows.take(np.argsort(key))
+        return np.argsort(key)
     of_group = np.zeros(int(rows.groups.max()) + 1, np.uint64)
     np.add.at(of_group, rows.groups, key)
-    return rows.take(np.lexsort([key, of_group[rows.groups]]))
+    return np.lexsort([key, of_group[rows.groups]])
 
 
-def _parts(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
+def parts_of(rows: Predictions, many: int, rng: np.random.Generator) -> Ints:
     """Return the part of each row, at random and of equal size; groups are kept whole.
 
     Parts are not stratified by outcome: the gain of a shift would then be biased.
@@ -494,10 +505,10 @@ def _calibrator(name: str, n_classes: int) -> Any:
 
 
 #: Figures of every target, by kind and, for uneven errors, by variable.
-_Figures = dict[tuple[str, str], list[Left]]
+Figures = dict[tuple[str, str], list[Left]]
 
 
-def _is_above(kind: str, left: Left) -> bool:
+def is_above(kind: str, left: Left) -> bool:
     """Whether a figure is shown above its limit.
 
     An average or an error by score has to be surely above it: a smaller one that matters shows as
@@ -509,7 +520,7 @@ def _is_above(kind: str, left: Left) -> bool:
     return left.is_surely_above
 
 
-def _first(audit: Audit) -> _Figures:
+def first_figures(audit: Audit) -> Figures:
     """Return the figures of the first rung, which are those of the audit."""
     found: dict[tuple[str, str], list[Left]] = {}
     for one in audit.targets.values():
@@ -525,7 +536,7 @@ def _first(audit: Audit) -> _Figures:
     return found
 
 
-def _figures(way: _Way, p: Floats, pooled: str = "", first: _Figures | None = None) -> _Figures:
+def _figures(way: _Way, p: Floats, pooled: str = "", first: Figures | None = None) -> Figures:
     """Return the figures of probabilities for rows that did not fit them.
 
     `pooled` names a rung whose fits have learned from all of these rows, each from other folds.
@@ -644,7 +655,7 @@ def _pooled_by_score(law: GapLaw, learned: Floats, level: float) -> tuple[float,
 
 
 def _ladder(
-    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, _Figures], sampled: bool
+    way: _Way, made: Mapping[str, Floats], figures: Mapping[str, Figures], sampled: bool
 ) -> Ladder:
     """Compare the rungs, each with all higher ones."""
     rows = way.rows
@@ -675,7 +686,7 @@ def _ladder(
                 uneven={along: one for (kind, along), one in left.items() if kind == UNEVEN},
                 log_loss=way.mean(losses[name]["log-loss"])[0],
                 accuracy=way.mean(losses[name]["accuracy"])[0],
-                above=any(_is_above(kind, x) for (kind, _), several in every for x in several),
+                above=any(is_above(kind, x) for (kind, _), several in every for x in several),
                 better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
             )
         )

@@ -16,7 +16,7 @@ from varcal._audit.verdict import FEW_EVENTS, LIMIT, RARE
 from varcal._files.schema import hints_of
 from varcal._inference.debiased import Measured
 from varcal._measures.bin_table import BinTable
-from varcal._text import VERDICTS, Shown, Unit, p_text
+from varcal._text import VERDICTS, Shown, Unit, p_text, unit_of
 
 
 def saved(value: Any) -> Any:
@@ -53,6 +53,8 @@ def bins_of(table: BinTable) -> list[dict[str, Any]]:
     return [dict(zip(names, one, strict=True)) for one in zip(*table.columns.values(), strict=True)]
 
 
+#: How the gaps of a target are measured.
+SCALES = ("points", "relative", "difference")
 #: The name of the target "the predicted class is right", with more than two classes.
 TOP_CLASS = "top class"
 #: No figure of a saved record is larger, and none has more decimals.
@@ -84,6 +86,9 @@ class Target:
         Rows of the rarer outcome; with weights, as many as say the same (Kish).
     limit, limit_reason : float, str
         The error that matters, and why.
+    scale : {"points", "relative", "difference"}
+        How gaps are measured: in probability; of a mean relative to it (1 − A/E), or as predicted −
+        observed.
     """
 
     name: str
@@ -100,6 +105,7 @@ class Target:
     events: int
     limit: float
     limit_reason: str
+    scale: str = "points"
 
     @property
     def few_events(self) -> bool:
@@ -109,6 +115,8 @@ class Target:
     @property
     def unit(self) -> Unit:
         """How rates and errors are written: with two decimals where events are rare."""
+        if self.scale != "points":
+            return unit_of(self.scale)
         rare = min(self.observed, 1 - self.observed) < RARE or self.limit < LIMIT / 2
         return Unit(2 if rare else 1)
 
@@ -118,7 +126,9 @@ class Target:
         if not all(abs(figure) <= LARGEST for figure in figures) or self.events < 0:
             raise ValueError("a figure of a target is missing or too large")
         named = len({"", "all", *self.sides}) - 2  # those two mean both sides together
-        if not 0 <= self.limit <= 1 or not named == len(self.sides) in (0, 2):
+        if self.limit > 1 and self.scale != "difference":
+            raise ValueError("the limit of a target is above 1")
+        if self.limit < 0 or self.scale not in SCALES or not named == len(self.sides) in (0, 2):
             raise ValueError("the limit or the sides of a target are not valid")
 
 
@@ -233,6 +243,8 @@ class AuditRow(Shown):
         The share of rows whose value is missing.
     others : tuple of TargetFigures
         With more than two classes, the other targets.
+    scale : {"points", "relative", "difference"}
+        How gaps are measured (`Target`).
     """
 
     variable: str
@@ -251,6 +263,7 @@ class AuditRow(Shown):
     places: tuple[Place, ...]
     missing: float
     others: tuple[TargetFigures, ...] = ()
+    scale: str = "points"
 
     @property
     def place(self) -> Place | None:
@@ -266,7 +279,7 @@ class AuditRow(Shown):
     @property
     def unit(self) -> Unit:
         """How rates and errors of the row by itself are written."""
-        return Unit()
+        return unit_of(self.scale)
 
     @cached_property
     def bins(self) -> dict[str, list[dict[str, Any]]]:
@@ -304,13 +317,14 @@ class AuditRow(Shown):
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
         unit, held = self.unit, [one for bins in self.bins.values() for one in bins if one["n"]]
         rates = [(one["predicted"], one["observed"]) for one in held]
-        shown = {
-            "bin": [one["bin"] for one in held],
-            "predicted as": [one["side"] for one in held],
+        shown = {"bin": [one["bin"] for one in held]}
+        if self.scale == "points":
+            shown["predicted as"] = [one["side"] for one in held]
+        shown |= {
             "rows": [f"{one['n']:,}" for one in held],
-            "says": [unit.rate(says) for says, _ in rates],
-            "happens": [unit.rate(happens) for _, happens in rates],
-            "difference": [unit.signed(unit.difference(*both)) for both in rates],
+            unit.says: [unit.rate(says) for says, _ in rates],
+            unit.happens: [unit.rate(happens) for _, happens in rates],
+            unit.gap: [unit.signed(unit.difference(*both)) for both in rates],
         }
         head = (
             f"{self.variable}: {self.verdict}, uneven error of {self.target} "

@@ -65,6 +65,8 @@ REPAIRS = {
 }
 #: The same with more than two classes.
 OF_CLASSES = {SHIFT: "one number per class", CURVE: "one map of all scores (Dirichlet)"}
+#: The same for predicted means.
+OF_MEANS = {SHIFT: "one factor for every prediction", CURVE: "one curve of the prediction"}
 #: Code and command that learn each repair.
 LINES = {
     SHIFT: ("vc.calibrators.ShiftCalibrator().fit(p, y{})", "shift"),
@@ -101,6 +103,8 @@ class Group:
         The difference after the advised repair.
     note : str
         What is said instead of the interval.
+    shift : float
+        By how much the repair changes what the model says.
     """
 
     name: Sentence
@@ -114,6 +118,7 @@ class Group:
     words: tuple[str, str]
     after: float | None = None
     note: str = ""
+    shift: float = 0.0
 
     @property
     def is_sure(self) -> bool:
@@ -121,17 +126,12 @@ class Group:
         return (self.low > 0 or self.high < 0) and not self.note
 
     @property
-    def reach(self) -> tuple[float, float]:
-        """The interval of how far the model is off, in the direction of the difference."""
-        return (self.low, self.high) if self.gap > 0 else (-self.high, -self.low)
-
-    @property
     def repaired(self) -> Group | None:
         """The same rows after the advised repair."""
         if self.after is None:
             return None
         by = self.after - self.gap
-        moved = replace(self, predicted=self.predicted + by, gap=self.after, after=None)
+        moved = replace(self, predicted=self.predicted + self.shift, gap=self.after, after=None)
         return replace(moved, low=self.low + by, high=self.high + by)
 
 
@@ -169,6 +169,9 @@ def name_of(target: Target, *, capital: bool = False) -> Sentence:
     """Name a target; the label comes from the data."""
     if target.name == TOP_CLASS:
         return Sentence.of("The" if capital else "the", " probability of the predicted class")
+    if target.scale != "points":
+        mean = Named(cut(target.name))
+        return Sentence.of("The" if capital else "the", " predicted mean of ", mean)
     return Sentence.of(Named(cut(target.name)))
 
 
@@ -203,8 +206,10 @@ class Screen:
         Whether advice names commands instead of Python.
     advice : str
         The repair to use, or empty.
-    several : bool
-        Whether there are several targets.
+    several, of_mean : bool
+        Whether there are several targets, and whether they are means.
+    by : str
+        What the error over bins of the prediction itself is called.
     """
 
     def __init__(self, audit: Audit, ladder: Ladder | None, *, commands: bool = False) -> None:
@@ -213,7 +218,9 @@ class Screen:
         self.unit, self.commands = self.reported.unit, commands
         self.advice = "" if ladder is None else str(audit.advice)
         self.several = len(audit.targets) > 1
-        self._limit = f"{self.unit.limit(self.reported.limit)} {self.unit.word}"
+        self.of_mean = self.reported.scale != "points"
+        self.by = "by prediction" if self.of_mean else "by score"
+        self._limit = self.unit.limit_size(self.reported.limit)
         self._above = [row for row in audit.rows if row.verdict == ABOVE]
         self._found = [row for row in audit.rows if row.verdict in FINDINGS]
         self._bound = max(row.high for row in audit.rows)
@@ -225,7 +232,7 @@ class Screen:
     def rare(self) -> bool:
         """Whether observed over expected events is shown."""
         rate = self.reported.observed
-        return min(rate, 1 - rate) < RARE and not self.several
+        return min(rate, 1 - rate) < RARE and not self.several and not self.of_mean
 
     @property
     def target(self) -> Sentence:
@@ -281,10 +288,13 @@ class Screen:
         if verdict == REPAIR and self._average == ABOVE:
             return Sentence.of(subject, f" is {self._how_far()}")
         if verdict == REPAIR:
-            wrong = ["by score"] * (self._by_score == ABOVE) + ["for groups"] * bool(self._above)
+            wrong = [self.by] * (self._by_score == ABOVE) + ["for groups"] * bool(self._above)
             text = f"{self._on_average()}, wrong {' and '.join(wrong)}"
             trend = self._trend() if not self._above else ""
-            return Sentence.of(subject, f" is {text}" + (f": scores too {trend}" if trend else ""))
+            scores = "predictions" if self.of_mean else "scores"
+            return Sentence.of(
+                subject, f" is {text}" + (f": {scores} too {trend}" if trend else "")
+            )
         if verdict == WATCH:
             if self._largest() <= self.reported.limit:
                 return Sentence.of(subject, " has small errors only")
@@ -297,7 +307,14 @@ class Screen:
         one = self.reported
         ratio = one.predicted / one.observed if one.observed else float("inf")
         side = side_of(one.gap, one.name)
-        if one.observed < RARE and one.observed and max(ratio, 1 / max(ratio, 1e-9)) > CLEAR_RATIO:
+        if one.scale == "relative":
+            return f"{side}: A/E {self.unit.signed(one.gap)}"
+        if (
+            not self.of_mean
+            and one.observed < RARE
+            and one.observed
+            and max(ratio, 1 / max(ratio, 1e-9)) > CLEAR_RATIO
+        ):
             if ratio < 1:
                 part = "half" if 0.45 <= ratio <= 0.55 else f"{100 * ratio:.0f}%"
                 return f"{part} of what it should be"
@@ -355,6 +372,11 @@ class Screen:
             return Sentence.of(
                 "On average the model is ", says, " sure of its answers and right in ", happens
             )
+        if self.of_mean:
+            one = self.reported
+            sure = self.unit.signed_ends(one.gap_low, one.gap_high)
+            gap = f" is observed: {self.unit.off} {self.unit.signed(one.gap)} ({sure})"
+            return Sentence.of("On average the model predicts ", says, " and ", happens, gap)
         about = Sentence()
         if self.several:
             about = Sentence.of(" for ", name_of(self.reported))
@@ -363,7 +385,7 @@ class Screen:
     def _score_words(self) -> str:
         if self._by_score != ABOVE or self._average == ABOVE:
             return ""
-        return f"; by score it is off by {self.unit.size(self.reported.by_score.debiased)}"
+        return f"; {self.by} it is off by {self.unit.size(self.reported.by_score.debiased)}"
 
     def _off(self) -> Sentence:
         """Name the variables along which the model is surely off by more than the limit."""
@@ -399,7 +421,7 @@ class Screen:
         average = abs(self.ladder.shown_average(rung))
         text = (
             f"{self._subject()} leaves {self.unit.size(average)} on average, "
-            f"{self.unit.error(rung.by_score.value)} by score"
+            f"{self.unit.error(rung.by_score.value)} {self.by}"
         )
         if left.low > 0:
             text += f" and {self.unit.error(left.value)} along {{}}"
@@ -418,9 +440,17 @@ class Screen:
         """Name the advised repair at the start of a sentence."""
         if self.advice == VARIABLES:
             return "A repair by variables"
-        if self.several:
-            return f"O{OF_CLASSES[self.advice][1:]}"
+        if self.several or self.of_mean:
+            return f"O{self._about[self.advice][1:]}"
         return "A curve of the score" if self.advice == CURVE else f"A shift ({REPAIRS[SHIFT]})"
+
+    @property
+    def _about(self) -> dict[str, str]:
+        """What each repair is."""
+        more = OF_CLASSES if self.several else OF_MEANS if self.of_mean else {}
+        if self.of_mean and self.reported.scale == "difference":
+            more = more | {SHIFT: "one number added to every prediction"}
+        return REPAIRS | more
 
     def _beyond_curve(self, rung: Rung) -> str:
         """Say why a curve of the score is not enough."""
@@ -430,7 +460,7 @@ class Screen:
             left = self.unit.error(curve.worst[1].value)
             return f". A score curve would leave {left} along variables"
         if curve.better:
-            losses = f"log-loss {curve.log_loss:.4f} instead of {rung.log_loss:.4f}"
+            losses = f"{self.ladder.loss} {curve.log_loss:.4f} instead of {rung.log_loss:.4f}"
             return f". A score curve predicts unseen rows worse ({losses})"
         return ""
 
@@ -453,11 +483,13 @@ class Screen:
         for one in every:
             of = f" of {one.label or one.name}" if self.several else ""
             if one.p_value <= alpha:
-                ends = self._ends(one.gap_low, one.gap_high)
-                said.append(f"of the average{of} ({ends} {self.unit.word})")
+                ends = f"{self._ends(one.gap_low, one.gap_high)} {self.unit.word}"
+                if self.of_mean:
+                    ends = f"{self.unit.off} {self.unit.signed_ends(one.gap_low, one.gap_high)}"
+                said.append(f"of the average{of} ({ends})")
             if one.by_score.p_value <= alpha:
                 ends = self._ends(one.by_score.low, one.by_score.high)
-                said.append(f"by score{of} ({ends} {self.unit.word})")
+                said.append(f"{self.by}{of} ({ends} {self.unit.word})")
         return f"There is evidence of an error {' and '.join(said[:2])}." if said else ""
 
     def _ends(self, low: float, high: float) -> str:
@@ -491,7 +523,8 @@ class Screen:
         most = max(self.audit.rows, key=lambda row: row.high)
         where = " along {}" if most.high >= self._largest() else ""
         rarer = f"{count(self.reported.events, 'row')} of the rarer outcome"
-        few = f" There are only {rarer}." if self.reported.few_events else ""
+        few = "A few rows carry most of the variance" if self.of_mean else f"There are only {rarer}"
+        few = f" {few}." if self.reported.few_events else ""
         return filled(
             f"Nothing that needs repair was found, but {{}}{where} cannot be ruled out; about "
             f"{count(self._rows_needed(), 'row')} would show an error of {self._limit}.{few}",
@@ -540,11 +573,12 @@ class Screen:
         else:
             low, high, n, target = one.low, one.high, one.n, one.target
         gap = self.unit.difference(one.predicted, one.observed)
-        after = None
-        if shift is not None and shift == shift:
-            after = self.unit.difference(one.predicted + shift, one.observed)
         words = side_of(1.0, target), side_of(-1.0, target)
-        return Group(name, about, n, one.predicted, one.observed, gap, low, high, words, after)
+        found = Group(name, about, n, one.predicted, one.observed, gap, low, high, words)
+        if shift is None or shift != shift:
+            return found
+        after = self.unit.difference(one.predicted + shift, one.observed)
+        return replace(found, after=after, shift=shift)
 
     @property
     def protected(self) -> tuple[Group, ...]:
@@ -583,11 +617,10 @@ class Screen:
             verdicts = [left.state for left in rung.uneven.values() if left.low > 0]
             if rung.name == AS_IT_IS:
                 verdicts = [row.verdict for row in self.audit.rows]
-            about = OF_CLASSES.get(rung.name) if self.several else None
             average = replace(rung.average, value=self.ladder.shown_average(rung))
             counts = verdicts.count(ABOVE), verdicts.count(MAY_BE)
             advised = serious and rung.name == self.advice
-            made.append(ShownRung(rung, about or REPAIRS[rung.name], average, *counts, advised))
+            made.append(ShownRung(rung, self._about[rung.name], average, *counts, advised))
         return tuple(made)
 
     def class_of(self, left: Left) -> str:
@@ -599,8 +632,8 @@ class Screen:
         """The limit, and why it is that."""
         limits = [one.limit for one in self.audit.targets.values()]
         if min(limits) < max(limits):
-            ends = f"{self.unit.limit(min(limits))} to {self.unit.limit(max(limits))}"
-            return Sentence.of(f"Limits {ends} {self.unit.word}, each class by its own rate.")
+            ends = f"{self.unit.limit(min(limits))} to {self.unit.limit_size(max(limits))}"
+            return Sentence.of(f"Limits {ends}, each class by its own rate.")
         reason = self.reported.limit_reason
         if reason == "the default" and self.reported.name != TOP_CLASS:
             fifth = 0.2 * min(self.reported.observed, 1 - self.reported.observed)
@@ -639,8 +672,9 @@ class Screen:
         check = (("Check the input first", told),) if self.audit.suspicions else ()
         if verdict == FINE:
             text = filled(
-                "Along {} the probabilities can be used as they are. Other variables were not "
-                "checked.{}",
+                "Along {} the "
+                f"{'predictions' if self.of_mean else 'probabilities'} can be used as they are. "
+                "Other variables were not checked.{}",
                 listed([row.variable for row in self.audit.rows]),
                 self._search(),
             )
@@ -673,7 +707,8 @@ class Screen:
         name = name_of(self.reported)
         if self._average == ABOVE:
             sort = " Sorting rows by it is fine; a shift does not change their order."
-            text = "Do not use {} as a probability, for single rows or for totals."
+            how = "" if self.of_mean else " as a probability,"
+            text = f"Do not use {{}}{how} for single rows or for totals."
             return filled(text + sort * (self.advice == SHIFT), name)
         groups = ", or on totals for one of the groups above" if self._above else ""
         start = "Totals over all rows are right. " if self._average == BELOW else ""
@@ -681,7 +716,7 @@ class Screen:
 
     def _search(self) -> Sentence:
         """Say how to search several variables at once, if that was not done."""
-        if self.audit.intersections is not None or len(self.audit.rows) < 2:
+        if self.audit.intersections is not None or len(self.audit.rows) < 2 or self.of_mean:
             return Sentence()
         code = self.code("vc.audit(…, slices=True)", "varcal audit … --slices")
         return filled(" Combinations of variables were not searched; {} does that.", code)
@@ -709,6 +744,12 @@ class Screen:
             text = "No repair predicts unseen rows surely better."
             return "Leave it as it is", Sentence.of(text)
         call, method = LINES[name]
+        if self.of_mean:
+            link = "" if self.reported.scale == "relative" else 'link="identity"'
+            read = ", X" * (name == VARIABLES)
+            read += ", exposure=…" * any("exposure" in note for note in self.audit.notes)
+            line = Code(f"vc.calibrators.MeanCalibrator({link}).fit(mu, y{read})")
+            return f"Repair: {name}", Sentence.of(self._about_repair(name), line)
         if self.several and name == CURVE:
             call = "vc.calibrators.DirichletCalibrator().fit(p, y{})"
         positive = f", pos_label={self.audit.pos_label}" if self.audit.pos_label else ""
@@ -725,7 +766,7 @@ class Screen:
             text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
             return f"{text} the log-odds of every row. "
         if name == CURVE:
-            return "It reads only the score. "
+            return f"It reads only the {'prediction' if self.of_mean else 'score'}. "
         if name != VARIABLES:
             return ""
         kept = self.audit.protected
@@ -735,6 +776,7 @@ class Screen:
         read = [name for name in known if name not in kept and name not in parts]
         reads = f"It reads {count(len(read), 'column')}"
         trees = "for every prediction and may hold trees: validate it like a second model. "
+        trees = trees.replace(" and may hold trees", "") if self.of_mean else trees
         if kept:
             without = "(not {})" if self.commands else "(leave {} out of X)"
             return filled(f"{reads} {without} {trees}", listed(list(kept)))

@@ -26,7 +26,14 @@ from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import LEAST_DEGREES, GapLaw, _covariance, checked_groups
 from varcal._inference.multiplicity import cauchy, two_sided_quantile
 from varcal._inference.quadratic_forms import LEAST_P, chi_square_tail, orthonormal_span, trends
-from varcal._sums.variance_model import model_variance, variance_power
+from varcal._sums.mean_stats import (
+    MEAN_FIELDS,
+    MOMENTS,
+    MeanStats,
+    mean_sums,
+    mean_terms,
+    variance_power,
+)
 
 # Chosen on the worlds of benchmarks/simulate_means.py.
 
@@ -48,6 +55,7 @@ FEW_ERRORS = 10.0
 #: Below this many groups the null distribution comes from random signs of the groups.
 FEW_GROUPS, DRAWS = 100, 999
 TINY = 1e-300
+ALL_BINS = slice(None)
 #: The largest logarithm of a factor.
 MOST_LOG = 50.0
 
@@ -82,6 +90,11 @@ class MeanSums:
     group_base: Floats | None = None
 
     @classmethod
+    def of(cls, stats: MeanStats, placed: slice = ALL_BINS) -> MeanSums:
+        """Return the sums of a table, or of some of its bins."""
+        return cls.from_sums(stats.sums[..., placed], stats.power, relative=stats.relative)
+
+    @classmethod
     def from_rows(
         cls,
         index: ArrayLike,
@@ -89,34 +102,32 @@ class MeanSums:
         mu: ArrayLike,
         *,
         n_bins: int,
-        exposure: ArrayLike | None = None,
-        weight: ArrayLike | None = None,
         bucket: ArrayLike | None = None,
         relative: bool = True,
         power: float | None = None,
+        **row: ArrayLike | None,
     ) -> MeanSums:
-        """Sum rows; with exposure, outcomes and predictions are per unit of it."""
-        y, mu = np.asarray(y, float), np.asarray(mu, float)
-        power = variance_power(y, mu, exposure) if power is None else power
-        e = np.ones_like(y) if exposure is None else np.asarray(exposure, float)
-        w = e if weight is None else e * np.asarray(weight, float)
-        r, m = w * (y - mu), w * mu if relative else w
-        model = w * (w / e) * model_variance(mu, power)
-        index = np.asarray(index, np.intp)
-        terms = {"weight": m, "weight2": m * m, "error": r, "error2": r * m, "square2": r * r}
-        terms |= {"n": np.ones_like(r), "null2": model, "score2": 0 * r, "fourth": 0 * r}
-        sums: dict[str, Any] = {name: np.bincount(index, x, n_bins) for name, x in terms.items()}
-        cells = ErrorSums(**sums)
-        powers = [np.array([np.sum(r ** (k - j) * m**j) for j in range(k + 1)]) for k in (3, 4)]
-        by_group: list[Any] = []
-        if bucket is not None:
-            key = np.asarray(bucket, np.intp) * n_bins + index
-            size = (int(np.max(bucket)) + 1) * n_bins
-            by_group = [np.asarray(np.bincount(key, x, size).reshape(-1, n_bins)) for x in (r, m)]
-        expected = ratio_or_zero(
-            np.asarray(np.bincount(index, w * mu, n_bins), float), cells.weight
+        """Sum rows; `row` may have their exposure and weight (`mean_terms`)."""
+        power = variance_power(y, mu, row.get("exposure")) if power is None else power
+        terms = mean_terms(y, mu, relative=relative, power=power, **row)
+        return cls.from_sums(mean_sums(terms, index, n_bins, bucket), power, relative=relative)
+
+    @classmethod
+    def from_sums(cls, sums: Floats, power: float, *, relative: bool) -> MeanSums:
+        """Return the sums of an array of `mean_sums`."""
+        total: dict[str, Any] = dict(zip(MEAN_FIELDS, sums.sum(axis=1), strict=True))
+        error, base, none = total["hit"] - total["score"], total["base"], 0 * total["n"]
+        kept = {name: total[name] for name in ("n", "error2", "square2", "null2")}
+        cells = ErrorSums(
+            **kept, weight=base, weight2=total["base2"], error=error, score2=none, fourth=none
         )
-        return cls(cells, powers[0], powers[1], power, relative, expected, *by_group)
+        moments = np.array([total[name].sum() for name in MOMENTS])
+        by_group: list[Any] = []
+        if sums.shape[1] > 1:
+            field = dict(zip(MEAN_FIELDS, sums, strict=True))
+            by_group = [field["hit"] - field["score"], field["base"]]
+        expected = ratio_or_zero(total["score"], base)
+        return cls(cells, moments[:4], moments[4:], power, relative, expected, *by_group)
 
     @property
     def overall(self) -> float:

@@ -91,12 +91,16 @@ class Labels(Variable):
         hint = "floating-point labels are whole and at most 2**53; give integers or strings"
         refuse_rows(inexact, values, "y", "is not a label", hint)
         hint = "labels are integers, booleans, strings or categories; if these are probabilities, "
-        hint += "{y} and {p} are swapped; for amounts or counts pass {outcome}"
+        hint += "{y} and {p} are swapped; for amounts or counts pass {outcome} "
+        hint += "to audit(), estimate() or bin_table()"
         if p.ndim == 1 and bool(np.all((p == 0) | (p == 1))):
-            hint = "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
+            hint = swapped or "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
+        elif swapped:
+            hint = "labels are integers, booleans, strings or categories; shares, amounts and "
+            hint += "counts are for MeanCalibrator"
         off = values != np.floor(values)
         names = {"y": None, "p": None, "outcome": "mean"}
-        refuse_rows(off, values, "y", "is not a label", swapped or hint, names)
+        refuse_rows(off, values, "y", "is not a label", hint, names)
 
     def encode(
         self, n_classes: int, given: Sequence[Hashable] | None, part: Part | None = None

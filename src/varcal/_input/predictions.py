@@ -164,7 +164,7 @@ class Predictions:
         must_read : collection of str, optional
             Variables that have to be readable, by default all. Others that are not go to `odd`.
         swapped : str
-            The hint if `y` and `p` seem to be swapped, where the caller has another order.
+            The hint if `y` and `p` seem to be swapped, for calibrators, whose order is another.
         soft : bool
             Whether `y` may hold shares between 0 and 1, of the second of two classes. They stay as
             they are, and the classes are 0 and 1.
@@ -454,7 +454,7 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
             hint = (
                 "if these are logits, pass {from_logits}; divide percentages by 100; for amounts "
             )
-            hint += "or counts pass {outcome}"
+            hint += "or counts pass {outcome} to audit(), estimate() or bin_table()"
         outside, settings = (p < 0) | (p > 1), {"from_logits": True, "outcome": "mean"}
         refuse_rows(outside, p, "p", "is outside [0, 1]", hint, settings)
     if p.ndim == 2:

@@ -230,8 +230,9 @@ def bin_table(
             "sample_weight": sample_weight,
             "unlabelled": unlabelled,
         }
-        rows = means.MeanRows.of(y, p, v, gap=gap, exposure=exposure, **how)
-        return means.mean_table(rows, options, level)
+        question = Question(options)
+        rows = means.gather_means(y, p, v, question, gap=gap, exposure=exposure, **how)
+        return means.mean_table(rows, level)
     only_means(gap=gap, exposure=exposure)
     evidence = gather(
         y,

@@ -219,10 +219,11 @@ def estimate(
             from_logits=from_logits,
         )
         how: dict[str, Any] = {"data": data, "sample_weight": sample_weight, "groups": groups}
-        rows = means.MeanRows.of(y, p, v, gap=gap, exposure=exposure, unlabelled=unlabelled, **how)
-        _check_one(len(rows.rows.variables))
+        how |= {"gap": gap, "exposure": exposure, "unlabelled": unlabelled}
+        rows = means.gather_means(y, p, v, Question(options), **how)
+        _check_one(len(rows.along))
         # With this option the result is of another type; all other calls keep theirs.
-        return cast(Any, means.mean_estimate(rows, options, level, random_state))
+        return cast(Any, means.mean_estimate(rows, level, random_state))
     only_means(gap=gap, exposure=exposure)
     evidence = gather(
         y,

@@ -46,8 +46,11 @@ from varcal._text import (
     level_text,
     listed,
     p_text,
+    short_number,
 )
 
+#: What the audit of probabilities and that of means is called.
+_KIND = ("Calibration audit", "Audit of the predicted mean")
 #: Cards of so many variables with evidence are open; the others can be opened.
 MOST_OPEN = 3
 #: With more variables than this there is a box to search them.
@@ -116,7 +119,7 @@ def _context(
     most = None if cards else 0
     shared = {"audit": audit, "unit": screen.unit, "level": level_text(audit.level)}
     return shared | {
-        "title": title or f"Calibration audit of {name}",
+        "title": title or f"{_KIND[screen.of_mean]} of {name}",
         "subtitle": f"{count(audit.n_rows, 'row')} · {count(len(audit), 'variable')} · {now()}",
         "screen": screen,
         "ladder": audit.ladder,
@@ -124,8 +127,8 @@ def _context(
         "mark_of": MARKS,
         "todos": [(title, *split_code(text)) for title, text in screen.todos],
         "limit": audit.limit,
-        "axis": points_axis(max(worst, 1.2 * audit.limit)),
-        "strip_axis": points_axis(max(reach, 1.2 * audit.limit)),
+        "axis": points_axis(max(worst, 1.2 * audit.limit), unit=screen.unit),
+        "strip_axis": points_axis(max(reach, 1.2 * audit.limit), unit=screen.unit),
         "ranked": shown,
         "quiet": quiet,
         "quiet_names": listed([row.variable for row in quiet]),
@@ -135,7 +138,7 @@ def _context(
         "scores": [_score(*each) for each in enumerate(list(audit.targets.values())[:most])],
         "found": None if audit.intersections is None else combinations(audit.intersections),
         "words": _words(audit),
-        "about": about(_notes(audit, screen), prose("method_audit.txt.j2", **shared)),
+        "about": about(_notes(audit, screen), prose("method_audit.txt.j2", by=screen.by, **shared)),
         "side_of": side_of,
         "uneven_words": uneven_words,
         "row_unit": row_unit,
@@ -176,7 +179,7 @@ def _card(audit: Audit, screen: Screen, rank: int, row: AuditRow) -> dict[str, A
     target, unit = audit.targets[row.target], screen.unit
     after = [] if audit.ladder is None else audit.ladder.after.get(row.variable, [])
     tables = _tables(row, after)
-    axis = _rates([one for bins in tables.values() for one in bins])
+    axis = _rates([one for bins in tables.values() for one in bins], unit)
     titles = [_side_title(side) for side in tables]
     charts = [
         bin_chart(bins, axis, key=f"v{rank}-{k}", title=str(titles[k]), unit=unit)
@@ -207,12 +210,16 @@ def _side_title(side: str) -> Sentence:
     return Sentence.of("Predicted ", Named(cut(side, 40)))
 
 
-def _rates(bins: Sequence[dict[str, Any]]) -> Scale:
+def _rates(bins: Sequence[dict[str, Any]], unit: Unit) -> Scale:
     """Return the axis of rates for all charts of a card."""
     names = ("predicted", "observed", "after")
-    ends = [one[name] for one in bins if one["n"] for name in names]
-    ends += [min(one["predicted"] - one["gap_low"], 1.0) for one in bins if one["n"]]
-    return share_axis(max(0.02, *(end for end in ends if end == end)), many=4)
+    held = [one for one in bins if one["n"]]
+    ends = [one[name] for one in held for name in names]
+    ends += [min(unit.happens_at(one["predicted"], one["gap_low"]), unit.most) for one in held]
+    ends = [end for end in ends if end == end]
+    if unit.most == 1:
+        return share_axis(max(0.02, *ends), many=4)
+    return share_axis(max(ends), min(0.0, *ends), many=4, unit=unit)
 
 
 def _total(bins: Sequence[dict[str, Any]]) -> dict[str, float]:
@@ -237,10 +244,13 @@ def _sums(row: AuditRow, tables: dict[str, list[dict[str, Any]]], unit: Unit) ->
         means.append(f"{mean} (predicted {cut(side, 40)})" if side != "all" else mean)
     what = "cells (bins within each predicted side)" if len(sides) > 1 else "bins"
     error, uneven = row.error, row.uneven
+    each, off = "|difference|", "with {} taken off every cell"
+    if row.scale == "relative":
+        each, off = "|A/E − 1| (share of all that is predicted)", "about {} instead of 1"
     return filled(
-        f"Over the {cells} {what}: error = sum of share × |difference| = "
-        f"{unit.size(error.value)}; uneven error = the same with {{}} taken off "
-        f"every cell = {unit.error(uneven.value)}. Chance alone makes such sums too large; "
+        f"Over the {cells} {what}: error = sum of share × {each} = "
+        f"{unit.size(error.value)}; uneven error = the same {off} = "
+        f"{unit.error(uneven.value)}. Chance alone makes such sums too large; "
         f"corrected for that they are {unit.error(error.debiased)} and "
         f"{unit.error(uneven.debiased)}, the figures used above.",
         Named(" and ".join(means)),
@@ -250,9 +260,10 @@ def _sums(row: AuditRow, tables: dict[str, list[dict[str, Any]]], unit: Unit) ->
 def _statistics(row: AuditRow, unit: Unit) -> str:
     uneven = row.uneven
     ranks = " to ".join(str(rank) for rank in sorted({row.rank_low, row.rank_high}))
+    side = " within each side" if row.scale == "points" else ""
     return (
-        f"p {p_text(uneven.p_value)}: how likely this would be if the gap were the same everywhere "
-        f"within each side; adjusted for all variables {p_text(row.p_holm)} (Holm), "
+        f"p {p_text(uneven.p_value)}: how likely this would be if the gap were the same everywhere"
+        f"{side}; adjusted for all variables {p_text(row.p_holm)} (Holm), "
         f"{p_text(row.p_bh)} (Benjamini–Hochberg). "
         f"Uneven error by itself {unit.ends(uneven.low, uneven.high)}, for all variables at "
         f"once {unit.ends(row.low, row.high)}; a perfect "
@@ -262,22 +273,23 @@ def _statistics(row: AuditRow, unit: Unit) -> str:
 
 def _score(k: int, target: Target) -> dict[str, Any]:
     """Return the bins of the probability itself, as a chart and a table."""
-    columns = target.score.columns
-    texts = _score_texts(columns["low"], columns["high"])
+    columns, unit = target.score.columns, target.unit
+    texts = _score_texts(columns["low"], columns["high"], unit)
     pairs = zip(bins_of(target.score), texts, strict=True)
     bins = [one | {"bin": text, "after": math.nan} for one, text in pairs if one["n"]]
-    chart = bin_chart(bins, _rates(bins), key=f"score-{k}", title="By score", unit=target.unit)
+    chart = bin_chart(bins, _rates(bins, unit), key=f"score-{k}", title="By score", unit=unit)
     return {"target": target, "name": name_of(target), "bins": bins, "chart": chart}
 
 
-def _score_texts(low: Sequence[float], high: Sequence[float]) -> list[str]:
-    """Name the bins of a probability; a frequent value is a bin by itself."""
-    texts = []
+def _score_texts(low: Sequence[float], high: Sequence[float], unit: Unit) -> list[str]:
+    """Name the bins of a prediction; a frequent value is a bin by itself."""
+    texts, share = [], unit.most == 1
+    sign = "%" if share else ""
     for k, ends in enumerate(zip(low, high, strict=True)):
-        first, last = (f"{100 * end:.3g}" for end in ends)
-        text = f"up to {last}%" if k == 0 else f"{first} to {last}%"
-        text = f"{first}% and over" if 0 < k == len(low) - 1 else text
-        texts.append(f"{first}%" if ends[0] == ends[1] else text)
+        first, last = (f"{100 * end:.3g}" if share else short_number(end) for end in ends)
+        text = f"up to {last}{sign}" if k == 0 else f"{first} to {last}{sign}"
+        text = f"{first}{sign} and over" if 0 < k == len(low) - 1 else text
+        texts.append(f"{first}{sign}" if ends[0] == ends[1] else text)
     return texts if len(texts) > 1 else ["all"]
 
 
@@ -290,15 +302,17 @@ _SURE = (
 )
 
 
-def _words(audit: Audit) -> list[tuple[str, Sentence | str]]:
+def _words(audit: Audit) -> Sequence[tuple[str, Sentence | str]]:
     """Explain the words of the page."""
+    lines = prose("glossary_audit.txt.j2", level=level_text(audit.level), scale=audit.target.scale)
+    rest = [(name, text) for name, _, text in (line.partition(": ") for line in lines)]
+    if audit.target.scale != "points":
+        return rest
     outcome = Named(cut(f"{audit.label} = {audit.target.label}"))
     says = "The mean of {} in a group, and the share of its rows with {}."
     first = filled(says, name_of(audit.target), outcome)
-    lines = prose("glossary_audit.txt.j2", level=level_text(audit.level))
-    rest = (line.split(": ", 1) for line in lines)
     named = _SURE if audit.target.name == TOP_CLASS else first
-    return [("says, happens", named), *((name, text) for name, text in rest)]
+    return [("says, happens", named), *rest]
 
 
 def _notes(audit: Audit, screen: Screen) -> list[Sentence]:

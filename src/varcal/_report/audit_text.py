@@ -55,7 +55,7 @@ def audit_lines(audit: Audit, *, commands: bool = False) -> list[str]:
     lines += [*_ranking(audit, screen), ""]
     if screen.protected:
         each = f"{level_text(audit.level)} for each"
-        head = f"{'Protected':{_NAME}}{'says':>7} {'happens':>8}  {'off by':14} {each}"
+        head = f"{_heads('Protected', screen.unit):{_NAME + 32}} {each}"
         lines += [head, *(_level(one, screen.unit) for one in screen.protected), ""]
     if screen.combinations:
         lines += [*wrap(str(screen.combinations), WIDTH), ""]
@@ -70,20 +70,21 @@ def audit_lines(audit: Audit, *, commands: bool = False) -> list[str]:
     return [_CONTROLS.sub("\N{REPLACEMENT CHARACTER}", line) for line in lines]
 
 
-def _off(gap: float, unit: Unit, words: tuple[str, str]) -> str:
-    return unit.error(abs(gap)) + ("" if unit.is_zero(gap) else f" {words[gap <= 0]}")
+def _heads(title: str, unit: Unit) -> str:
+    return f"{title:{_NAME - 1}}{unit.says:>8} {unit.happens:>8}  {unit.off}"
 
 
 def _rates(one: Group, unit: Unit) -> tuple[str, str]:
     """Return what the model says and what happens, and the interval of how far it is off."""
-    return f"{unit.rate(one.predicted):>7} {unit.rate(one.observed):>8}", unit.ends(*one.reach)
+    rates = f"{unit.rate(one.predicted):>7} {unit.rate(one.observed):>8}"
+    return rates, unit.gap_ends(one.gap, one.low, one.high)
 
 
 def _groups(screen: Screen) -> list[str]:
     after = f"after {screen.after}" if screen.after else ""
     after = f"obs/exp{'after' * bool(after):>8}" if screen.rare else after
     title = "For whom it is wrong" if len(screen.groups) > 1 else "Over all rows"
-    head = f"{title:{_NAME}}{'says':>7} {'happens':>8}  off by"
+    head = _heads(title, screen.unit)
     lines = [f"{head}{after:>{WIDTH - len(head)}}".rstrip()]
     for one in screen.groups:
         lines += _group(one, screen)
@@ -95,8 +96,8 @@ def _groups(screen: Screen) -> list[str]:
 def _group(one: Group, screen: Screen) -> list[str]:
     unit, (rates, ends) = screen.unit, _rates(one, screen.unit)
     name = short(str(one.name), _NAME - 3)
-    line = f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, unit, one.words):14}"
-    after = "" if one.after is None else _off(one.after, unit, one.words)
+    line = f"  {name:{_NAME - 2}}{rates}  {unit.gap_size(one.gap, one.words):14}"
+    after = "" if one.after is None else unit.gap_size(one.after, one.words)
     if screen.rare:
         after = ratio_text(one.observed, one.predicted) + "x" * bool(one.predicted)
         after += "" if one.after is None else f"{unit.signed(one.after):>8}"
@@ -110,7 +111,7 @@ def _level(one: Group, unit: Unit) -> str:
     rows = f", {one.about}"
     name = f"{short(str(one.name), _NAME - 3 - len(rows))}{rows}"
     rates, ends = _rates(one, unit)
-    return f"  {name:{_NAME - 2}}{rates}  {_off(one.gap, unit, one.words):14} {ends}"
+    return f"  {name:{_NAME - 2}}{rates}  {unit.gap_size(one.gap, one.words):14} {ends}"
 
 
 def _figure(one: Left, text: str, digits: int) -> str:
@@ -118,8 +119,10 @@ def _figure(one: Left, text: str, digits: int) -> str:
 
 
 def _ladder(screen: Screen, audit: Audit) -> list[str]:
-    head = f"{'Repair it needs':18}{'average':9}{'by score':10}{'along variables':21}"
-    lines = [f"{head}{'above':>12}{'log-loss':>10}"]
+    by = screen.by.removesuffix("iction") + "." * screen.of_mean
+    head = f"{'Repair it needs':18}{'average':9}{by:10}{'along variables':21}"
+    loss = "" if screen.ladder is None else screen.ladder.loss
+    lines = [f"{head}{'above':>12}{loss:>10}"]
     lines += [line for one in screen.steps for line in _step(one, screen)]
     note = f"{screen.unit.word.capitalize()} off, {level_text(audit.level)}. {screen.limit}"
     marks = "x surely above, ~ may be above, ok below."
@@ -154,7 +157,7 @@ def _ranking(audit: Audit, screen: Screen) -> list[str]:
     lines = []
     if kept:
         lines += [
-            f"{'Variable':18} {'uneven error':23} clearest place, + too high, − too low",
+            f"{'Variable':18} {'uneven error':23} clearest place, {unit.signs}",
             *(_row(row, unit, audit) for row in kept),
         ]
         more = sum(row not in kept for row in found)

@@ -16,12 +16,12 @@ from varcal._text import (
     Named,
     Sentence,
     Strong,
+    Unit,
     claim_name,
     count,
     cut,
     filled,
     gap_side,
-    interval,
     level_text,
     off_by,
     p_text,
@@ -91,9 +91,10 @@ def _sentence(one: Slice, row: Group, found: Intersections, *, named: bool) -> S
     plain = f"{gap_side(one.gap, one.claim)} by {points(abs(one.shrunk))} points"
     rest = points(abs(found.gaps.get(one.claim, 0.0)))
     better = f", better than the rest, {rest}" if found.is_better(one) else ""
+    ends = Unit().gap_ends(row.gap, row.low, row.high)
     return filled(
         f"Among rows with {{}} ({count(one.rows, 'row')}, {percent(one.share)} of all), the model "
-        f"{says} {{}} and {happens} {{}}: {{}} ({interval(*row.reach)}){better}.",
+        f"{says} {{}} and {happens} {{}}: {{}} ({ends}){better}.",
         Named(cut(one.rule, RULE_LENGTH)),
         *(Strong(percent(rate)) for rate in (one.predicted, one.observed)),
         off_by(one.shrunk, one.claim) if named else plain,

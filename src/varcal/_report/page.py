@@ -26,7 +26,6 @@ import numpy as np
 from markupsafe import Markup, escape
 
 from varcal import _text
-from varcal._edge_texts import show_number
 from varcal._files.atomic import write_whole
 from varcal._text import (
     Code,
@@ -137,6 +136,7 @@ def _environments() -> tuple[Environment, Environment, Environment]:
         "policy": f"default-src 'none'; script-src '{_hash(script)}'; style-src '{_hash(style)}'; "
         "img-src data:; base-uri 'none'; form-action 'none'",
         "rates_axis": rates_axis,
+        "points": POINTS,
     }
     # Autoescape stays on: what `as_markdown` returns counts as escaped.
     plain_text = pages.overlay(autoescape=False, finalize=str)
@@ -272,51 +272,57 @@ class Scale:
 
 #: The values of a line.
 Line = Sequence[float]
-#: The least length of an axis, a tenth of a point.
-LEAST_SPAN = 0.001
+#: The least length of an axis, a tenth of a point, and of one of amounts.
+LEAST_SPAN, TINY_SPAN = 0.001, 1e-12
+#: How probabilities are written.
+POINTS = Unit()
 
 
-def share_axis(high: float, low: float = 0.0, many: int = 5) -> Scale:
-    """Make an axis of shares in percent, from a round value to a round value, at most 100%.
+def share_axis(high: float, low: float = 0.0, many: int = 5, unit: Unit = POINTS) -> Scale:
+    """Make an axis of shares in percent or of means, from a round value to a round value.
 
     >>> axis = share_axis(0.43)
     >>> axis.high, [text for _, text in axis.ticks]
     (0.5, ['0%', '10%', '20%', '30%', '40%', '50%'])
     """
-    low = min(low, 1 - LEAST_SPAN)
-    high = max(high, low + LEAST_SPAN)
+    low = min(low, unit.most - LEAST_SPAN)
+    high = max(high, low + (LEAST_SPAN if unit.most == 1 else TINY_SPAN))
     step = _round_step(high - low, many)
-    top = min(step * math.ceil(high / step - 1e-9), 1.0)
-    bottom = max(step * math.floor(low / step + 1e-9), 0.0)
+    top = min(step * math.ceil(high / step - 1e-9), unit.most)
+    bottom = max(step * math.floor(low / step + 1e-9), unit.least)
     ticks = _round_steps(bottom, top, step)
-    return Scale(bottom, top, tuple((at, f"{show_number(round(100 * at, 6))}%") for at in ticks))
+    return Scale(bottom, top, tuple((at, unit.tick(at)) for at in ticks))
 
 
-def points_axis(high: float, low: float = 0.0, many: int = 5) -> Scale:
-    """Make an axis of errors in points, from a round value to a round value.
+def points_axis(high: float, low: float = 0.0, many: int = 5, unit: Unit = POINTS) -> Scale:
+    """Make an axis of errors, from a round value to a round value.
 
     >>> [text for _, text in points_axis(0.05, -0.05, many=2).ticks]
     ['−5', '0', '+5']
     """
-    high = max(high, low + LEAST_SPAN)
+    high = max(high, low + LEAST_SPAN * min(unit.scale / POINTS.scale, 1.0))
     step = _round_step(high - low, many)
     top, bottom = step * math.ceil(high / step - 1e-9), step * math.floor(low / step + 1e-9)
     texts = []
     for at in _round_steps(bottom, top, step):
-        text = number_text(round(100 * at, 6))
+        text = number_text(float(f"{unit.scale * at:.12g}"))
         texts.append((at, f"+{text}" if low < 0 < at else text))
     return Scale(bottom, top, tuple(texts))
 
 
-def rates_axis(rows: Iterable[Group]) -> Scale:
+def rates_axis(rows: Iterable[Group], unit: Unit | None = None) -> Scale:
     """Make the axis of a table of says and happens: from zero, unless all rates are far from it."""
+    unit = unit or POINTS
     held = []
     for row in rows:
-        values = [row.predicted, row.observed, row.predicted - row.low, row.predicted - row.high]
+        values = [row.predicted, row.observed]
+        values += [unit.happens_at(row.predicted, end) for end in (row.low, row.high)]
         values += [] if row.repaired is None else [row.repaired.predicted]
-        held += [min(max(one, 0.0), 1.0) for one in values if one == one]
-    low = min(held, default=0.0)
-    return share_axis(max([0.02, *held]), low if low > 0.4 else 0.0, many=3)
+        held += [min(max(one, unit.least), unit.most) for one in values if one == one]
+    low, high = min(held, default=0.0), max(held, default=0.0)
+    if unit.most == 1:
+        return share_axis(max(high, 0.02), low if low > 0.4 else 0.0, many=3)
+    return share_axis(high, low if low > 0.4 * high or low < 0 else 0.0, many=3, unit=unit)
 
 
 def _round_steps(low: float, high: float, step: float) -> list[float]:
@@ -438,7 +444,7 @@ def bin_chart(
 def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, unit: Unit) -> Markup:
     says, happens, after = one["predicted"], one["observed"], one.get("after", math.nan)
     middle, sides = x.percent(k + 0.5), {"x1": x.percent(k + 0.14), "x2": x.percent(k + 0.86)}
-    ends = [says - one[end] for end in ("gap_high", "gap_low")]
+    ends = [unit.happens_at(says, one[end]) for end in ("gap_high", "gap_low")]
     shapes = [el("rect", x=x.percent(k), width=x.percent(1), height=BIN_HEIGHT, class_="hit")]
     if not math.isnan(sum(ends)):
         low, high = (level(y, end, BIN_HEIGHT) for end in ends)
@@ -450,6 +456,6 @@ def _bin(one: Mapping[str, Any], k: int, x: Scale, y: Scale, unit: Unit) -> Mark
             at = level(y, rate, BIN_HEIGHT)
             shapes.append(el("line", **sides, y1=at, y2=at, class_=name))
     repaired = "" if math.isnan(after) else f" ({unit.rate(after)} after the repair)"
-    rates = f"says {unit.rate(says)}{repaired}, happens {unit.rate(happens)}"
+    rates = f"{unit.says} {unit.rate(says)}{repaired}, {unit.happens} {unit.rate(happens)}"
     text = f"{short(one['bin'], 60)}: {rates}, {count(one['n'], 'row')}"
     return tip(Markup("").join(shapes), text, "few" if one["n"] < FEW else "")

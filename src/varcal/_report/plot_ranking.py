@@ -68,10 +68,11 @@ def draw_audit(audit: Audit, ax: Axes | None, top: int) -> Axes:
         line = Row(row.variable, row.uneven.debiased, row.low, row.high, text, mark, hollow)
         limit = audit.targets[row.target].limit
         rows.append(line._replace(noise=row.uneven.noise_high, limit=limit))
-    label = f"uneven error, points; {_text.level_text(audit.level)} intervals for all at once"
+    unit = _text.unit_of(audit.target.scale).word
+    label = f"uneven error, {unit}; {_text.level_text(audit.level)} intervals for all at once"
     of = f"{len(audit.targets)} targets" if several else audit.target.name
     title = f"{'Largest uneven' if several else 'Uneven'} error of {of}"
-    return _draw(rows, ax, title, label, more=len(audit.rows) - len(rows))
+    return _draw(rows, ax, title, label, unit=unit, more=len(audit.rows) - len(rows))
 
 
 def draw_comparison(comparison: Comparison, ax: Axes | None, metric: str, top: int) -> Axes:
@@ -137,12 +138,12 @@ def _draw(
     small = style.row_ticks(ax, names, size, [place for place, _, _ in ticks])
     for name, (_, _, heading) in zip(ax.get_yticklabels(), ticks, strict=True):
         name.set_fontweight("bold" if heading else "normal")
-    zero = unit == "points"
+    zero = unit not in ("", "%")
     ax.set_xlim(*_span(rows, zero=zero))
     ax.xaxis.set_major_locator(style.MaxNLocator(5))
     if unit:
         style.unit_ticks(ax.xaxis, unit)
-    _draw_marks(ax, rows, at, 0.6 * small)
+    _draw_marks(ax, rows, at, 0.6 * small, unit)
     for place, row in zip(at, rows, strict=True):
         style.write_beside(ax, place, row.text, 0.9 * small)
     style.name_axes(ax, size, label)
@@ -175,14 +176,15 @@ def _span(rows: list[Row], *, zero: bool) -> tuple[float, float]:
     return low - room, high + room
 
 
-def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float) -> None:
+def _draw_marks(ax: Axes, rows: list[Row], at: Any, size: float, unit: str) -> None:
     """Draw chance, limits, dots with intervals, and raw values."""
     noise, limit, plug_in = np.array([(row.noise, row.limit, row.plug_in) for row in rows]).T
     if np.isfinite(noise).any():
         look: Any = {"height": 0.6, "alpha": 0.7, "linewidth": 0, "label": "chance alone"}
         ax.barh(at, noise, color=style.ROWS, **look)
     if np.isfinite(limit).any():
-        texts = {_text.Unit().limit(one) for one in limit}
+        of = _text.unit_of("difference" if unit == "units" else "points")
+        texts = {of.limit(one) for one in limit}
         name = f"limit {texts.pop()}" if len(texts) == 1 else "limit"
         ax.vlines(limit, at - 0.5, at + 0.5, color=style.INK, linewidth=1.0, label=name,
                   linestyle=style.DASHED, zorder=1)  # fmt: skip

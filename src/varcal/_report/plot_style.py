@@ -11,7 +11,7 @@ import numpy as np
 
 from varcal._arrays import Floats
 from varcal._edge_texts import edge_texts
-from varcal._text import level_text, number_text, short
+from varcal._text import Unit, level_text, number_text, short
 from varcal.exceptions import InputError, import_library, shown
 
 import_library("matplotlib", "plot()")
@@ -45,6 +45,8 @@ DASHED: Any = (0, (4, 2))
 PLAIN: dict[str, Any] = {"parse_math": False, "usetex": False}
 #: What the model says, as a line.
 SAYS_LINE: dict[str, Any] = {"color": SAYS, "linestyle": DASHED, "linewidth": 1.6}
+#: How rates are written.
+SHARES = Unit()
 #: The width of a letter, as a part of the size of the text.
 LETTER = 0.57
 
@@ -147,10 +149,11 @@ def gap_scale(ax: Axes, most: float, label: str, size: float) -> None:
 
 
 def unit_ticks(axis: Any, unit: str = "%") -> None:
-    """Write rates in percent, or gaps and errors in points, with the digits that they need."""
+    """Write rates in percent, errors in points, or amounts in units, with the digits they need."""
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     sign = "%" if unit == "%" else ""
-    axis.set_major_formatter(FuncFormatter(lambda x, _: number_text(round(100 * x, 4)) + sign))
+    scale = 1 if unit == "units" else 100
+    axis.set_major_formatter(FuncFormatter(lambda x, _: number_text(round(scale * x, 4)) + sign))
 
 
 def row_ticks(
@@ -239,16 +242,31 @@ def dots(ax: Axes, at: Any, figures: Any, size: float, *, rows: bool = False, **
 
 
 def says_and_happens(
-    ax: Axes, at: Any, says: Any, happens: Any, size: float, *, level: float, rows: bool = False
+    ax: Axes,
+    at: Any,
+    says: Any,
+    happens: Any,
+    size: float,
+    *,
+    level: float,
+    rows: bool = False,
+    unit: Unit = SHARES,
 ) -> None:
     """Draw what the model says as dashes, and what happens as dots with intervals."""
     dash = 1.2 * size if rows else np.clip(36 * inches(ax)[0] / len(at), 4, 2 * size)
     x, y = (says, at) if rows else (at, says)
     ax.plot(
         x, y, linestyle="", marker="|" if rows else "_", markersize=dash, color=SAYS,
-        markeredgewidth=2, label="says",
+        markeredgewidth=2, label=unit.says,
     )  # fmt: skip
-    dots(ax, at, happens, 0.45 * size, rows=rows, label=f"happens, {level_text(level)} interval")
+    dots(
+        ax,
+        at,
+        happens,
+        0.45 * size,
+        rows=rows,
+        label=f"{unit.happens}, {level_text(level)} interval",
+    )
 
 
 def happens_line(ax: Axes, x: Any, figures: Any, label: str | None) -> None:

@@ -15,6 +15,7 @@ from varcal._report import plot_style as style
 from varcal._search.cells import SurfaceAxis
 from varcal._search.surface import Surface
 from varcal._text import (
+    Unit,
     claim_of,
     count,
     gap_side,
@@ -103,10 +104,12 @@ def _happens(curve: Curve) -> tuple[Any, Any, Any]:
     return curve.observed, curve.observed_low, curve.observed_high
 
 
-def _rate_ends(*rates: Any) -> tuple[float, float]:
+def _rate_ends(*rates: Any, unit: Unit = style.SHARES) -> tuple[float, float]:
     """Return the ends of an axis of rates: 0, or for high rates a tenth just below them."""
     shown = np.concatenate(rates)
     low, high = float(np.nanmin(shown)), float(np.nanmax(shown))
+    if unit.most > 1:
+        return min(low, 0.0) if low < 0.4 * high else 0.9 * low, max(1.08 * high, high)
     return np.floor(10 * low) / 10 if low >= 0.4 else 0.0, min(max(1.08 * high, 0.01), 1.0)
 
 
@@ -239,10 +242,9 @@ def draw_variable(row: AuditRow, ax: Axes | None) -> Axes:
     bins = {side: _bins(row, side) for side in sides}
     names, levels = bins["all"]["bin"], row.kind == "levels"
     height = 1.6 + 0.26 * len(names) if levels else 3.2
-    ends = _rate_ends(
-        *(one[name] for one in bins.values() for name in ("predicted", "low", "high"))
-    )
-    error = points_with_interval(row.uneven.debiased, row.low, row.high)
+    shown = (one[name] for one in bins.values() for name in ("predicted", "low", "high"))
+    ends = _rate_ends(*shown, unit=row.unit)
+    error = f"{row.unit.size(row.uneven.debiased)} ({row.unit.ends(row.low, row.high)})"
     heading = f"{row.target} along {short(row.variable, 40)}: uneven error {error}"
     if len(sides) == 1:
         ax, size = style.prepare(ax, 4.6, height)
@@ -270,8 +272,9 @@ def _bins(row: AuditRow, side: str) -> dict[str, Any]:
     """Return the columns of the bins of one side, with the interval of what happens."""
     found = {name: np.array([one[name] for one in row.bins[side]]) for name in row.table.columns}
     # The interval of the gap, around what the model says.
-    found["low"] = np.clip(found["predicted"] - found["gap_high"], 0.0, 1.0)
-    found["high"] = np.clip(found["predicted"] - found["gap_low"], 0.0, 1.0)
+    for name, end in (("low", "gap_high"), ("high", "gap_low")):
+        happens = row.unit.happens_at(found["predicted"], found[end])
+        found[name] = np.clip(happens, row.unit.least, row.unit.most)
     return found
 
 
@@ -280,19 +283,20 @@ def _draw_bins(ax: Axes, row: AuditRow, found: Any, names: Any, ends: Any, size:
     levels, name = row.kind == "levels", short(row.variable, 40)
     pad = 0.02 * (ends[1] - ends[0])  # dots at 0 and 100 % are seen whole
     ends = (ends[0] - pad, ends[1] + pad)
+    rate = "rate" if row.scale == "points" else "mean"
     if levels:
         style.row_ticks(ax, [short(one, 24) for one in names], size)
-        style.name_axes(ax, size, "rate", name)
+        style.name_axes(ax, size, rate, name)
         ax.set_xlim(*ends)
     else:
         style.bin_ticks(ax, names, size)
-        style.name_axes(ax, size, name, "rate")
+        style.name_axes(ax, size, name, rate)
         ax.set_ylim(*ends)
-    style.unit_ticks(ax.xaxis if levels else ax.yaxis)
+    style.unit_ticks(ax.xaxis if levels else ax.yaxis, "%" if rate == "rate" else "units")
     at = [list(names).index(name) for name in found["bin"]]
     happens = [found[name] for name in ("observed", "low", "high")]
-    level = row.table.level
-    style.says_and_happens(ax, at, found["predicted"], happens, size, level=level, rows=levels)
+    how: Any = {"level": row.table.level, "rows": levels, "unit": row.unit}
+    style.says_and_happens(ax, at, found["predicted"], happens, size, **how)
 
 
 def draw_effect(curves: tuple[Effect, ...], ax: Axes | None, scale: str) -> Axes:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,6 +63,8 @@ class BinnedStats:
 
     bins: Bins
     sums: Floats
+    #: The names of the sums.
+    fields: ClassVar[tuple[str, ...]] = FIELDS
 
     @classmethod
     def empty(cls, bins: Bins, n_buckets: int = 1) -> BinnedStats:
@@ -78,13 +80,13 @@ class BinnedStats:
                 "collect both over the same bins and with the same grouping",
             )
         with np.errstate(over="ignore"):  # Σwx of values near 1e308
-            return BinnedStats(self.bins, self.sums + other.sums)
+            return replace(self, sums=self.sums + other.sums)
 
     def coarsen(self, bins: Bins) -> BinnedStats:
         """Return the table over coarser bins, whose cuts must be among the cuts of this table."""
         starts = np.searchsorted(coarse_index(self.bins, bins), np.arange(bins.size))
         with np.errstate(over="ignore"):  # Σwx of values near 1e308
-            return BinnedStats(bins, np.add.reduceat(self.sums, starts, axis=-1))
+            return replace(self, bins=bins, sums=np.add.reduceat(self.sums, starts, axis=-1))
 
     @property
     def edges(self) -> str:
@@ -93,7 +95,7 @@ class BinnedStats:
 
     def field(self, name: str) -> Floats:
         """Return one sum by bucket of groups and bin, shape (G, B)."""
-        return self.sums[FIELDS.index(name)]
+        return self.sums[self.fields.index(name)]
 
     def total(self, name: str) -> Floats:
         """Return one sum of each bin, over all buckets."""

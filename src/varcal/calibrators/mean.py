@@ -16,8 +16,9 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._files.saved import Kind
 from varcal._files.schema import BrokenError, built, plain
+from varcal._input.predictions import Predictions
 from varcal._options import checked, one_of
-from varcal._sums.variance_model import SHARES, variance_power
+from varcal._sums.mean_stats import SHARES, variance_power
 from varcal._threads import one_blas_thread
 from varcal.calibrators.calibrator import NO_VARIABLES, Estimator, parameter
 from varcal.calibrators.rows import (
@@ -260,8 +261,19 @@ def scaled(mu: Floats, power: float, unit: float) -> Floats:
     return np.asarray(np.log(mu / unit) if power else mu / unit)
 
 
-def _fitted(rows: CalibrationRows, *, log: bool) -> MeanModel:
-    """Fit the corrections one after another, each from where the one before it ends."""
+def repaired(
+    learn: Predictions, held: Predictions, exposure: Floats | None, *, log: bool, stages: int
+) -> Floats:
+    """Learn the first corrections from some checked rows, and return the means of others."""
+    rows = CalibrationRows(
+        learn.p, (), learn.y, learn.weight, learn.variables, learn.groups, exposure=exposure
+    )
+    model = _fitted(rows.with_weight(), log=log, stages=stages)
+    return model.predict(held.p, model.schema.coded(held.variables))
+
+
+def _fitted(rows: CalibrationRows, *, log: bool, stages: int = len(STARTS)) -> MeanModel:
+    """Fit the first corrections one after another, each from where the one before it ends."""
     mass = np.ones(len(rows)) if rows.weight is None else row_counts(rows.weight)
     schema = Schema.of(rows.variables, "MeanCalibrator") if rows.variables else NO_VARIABLES
     schema = pool_rare_levels(schema, rows.variables, mass)
@@ -284,8 +296,8 @@ def _fitted(rows: CalibrationRows, *, log: bool) -> MeanModel:
     folds = make_folds(hashed([part.offset, *held]), rows.y[some], count, groups, None)
     bare = replace(design, variables=())
     designs = (replace(bare, score=design.score.narrow(1)), bare, design)
-    beta, out, stages = np.zeros(0), np.zeros(len(count)), list[Stage]()
-    for name, own in zip(STARTS, designs, strict=True):
+    beta, out, made = np.zeros(0), np.zeros(len(count)), list[Stage]()
+    for name, own in list(zip(STARTS, designs, strict=True))[:stages]:
         if name == "variables":
             own = screened(own, held, *part.slopes(out))[0]
         X = own.matrix(part.offset, held)
@@ -298,13 +310,13 @@ def _fitted(rows: CalibrationRows, *, log: bool) -> MeanModel:
         beta = np.append(beta, np.zeros(X.shape[1] - len(beta)))
         beta, out = beta + stage.share * (goal.beta - beta), out + stage.share * (after - out)
         covariance, last = goal.covariance, own
-        stages.append(stage)
+        made.append(stage)
     tables = []
     for (k,), span in last.spans().items():
         each = last.by_variable(k)
         variance = np.einsum("ij,jk,ik->i", each.table, covariance[span, span], each.table)
         tables.append(Table(k, each.knots, each.table @ beta[span], variance))
-    return MeanModel(schema, tuple(tables), tuple(stages), power, unit)
+    return MeanModel(schema, tuple(tables), tuple(made), power, unit)
 
 
 def dispersion(loss: MeanLoss, mass: Floats) -> float:

@@ -136,14 +136,12 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     output = given["output"]
     if output:
         options.check_output(output, options.REPORTS)
-    if given["mean"]:
-        ctx.exit(_audit_means(given, start))
-    only_means(**{name: given[name] for name in ("gap", "exposure")})
+    means = _of_means(given)
     with options.judged_rows(given, output, "include", "protected") as rows:
         from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
 
         found = run(
-            **rows,
+            **rows | means,
             limit=given["limit"],
             relative_limit=given["relative_limit"],
             protected=given["protected"] or (),
@@ -187,51 +185,20 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
     ctx.exit(0 if passed else GATE_FAILED)
 
 
-#: Options of an audit of probabilities that one of means does not have, by how they are given.
-_NOT_FOR_MEANS = {
-    "--slices": "slices",
-    "--protected": "protected",
-    "--relative-limit": "relative_limit",
-    "--fail-on": "fail_on",
-    "--strict": "strict",
-} | {gate: gate.removeprefix("--").replace("-", "_") for gate in LIMITS}
-
-
-def _audit_means(given: Mapping[str, Any], start: float) -> int:
-    """Audit predictions of a mean, and return the exit code."""
-    output = given["output"]
-    for option, name in _NOT_FOR_MEANS.items():
-        if given[name]:
-            raise InputError(f"{option} is not available with --mean yet", f"omit {option}")
-    if given["ladder"] == "score":
-        raise InputError("--ladder score is not available with --mean yet", "omit --ladder")
+def _of_means(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an audit of predicted means; none without --mean."""
+    how = {name: given[name] for name in ("gap", "exposure")}
+    if not given["mean"]:
+        only_means(**how)
+        return {}
     if len(given["prob"]) > 1:
         raise InputError("--prob names several columns", "with --mean name one predicted mean")
-    if output and not output.lower().endswith(".json"):
-        raise InputError(
-            "a page or a Markdown report is not available with --mean yet",
-            "give -o a file that ends with .json, or omit it",
-        )
-    with options.judged_rows(given, output, "include") as rows:
-        from varcal._audit.audit import audit as run  # noqa: PLC0415  slow, and not needed to refuse
-
-        how = {"gap": given["gap"] or "relative", "exposure": given["exposure"]}
-        found = run(**rows | {"p": given["prob"][0]}, limit=given["limit"], outcome="mean", **how)
-    if output:
-        found.report(output)
-    passed = not given["gate"] or found.verdict != REPAIR
-    if given["as_json"]:
-        from varcal._report.page import json_text  # noqa: PLC0415  only --json needs it
-
-        print(json_text(found.to_dict() | {"passed": passed}), end="")
-        return 0 if passed else GATE_FAILED
-    print(f"{found!r}\n")
-    if given["gate"]:
-        print(_shown(gate_line(Outcome(VERDICT, found.verdict, passed)), sys.stdout))
-    what = f"{count(found.n_rows, 'row')}, {count(len(found), 'variable')}"
-    took = f"{time.perf_counter() - start:.1f}s"
-    print(f"{what} in {took}" + (f" → {output}" if output else ""))
-    return 0 if passed else GATE_FAILED
+    for gate in LIMITS:
+        if how["gap"] == "difference" and given[gate.removeprefix("--").replace("-", "_")]:
+            raise InputError(
+                f"{gate} is a share, and gaps are differences", "use --limit and --gate"
+            )
+    return how | {"p": given["prob"][0], "outcome": "mean"}
 
 
 def _without_tables(found: Audit) -> dict[str, Any]:
