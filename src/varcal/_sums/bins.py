@@ -21,6 +21,8 @@ _CELLS_PER_CUT = (16, 64)
 _MOST_CELLS = 1_000_000
 # The largest number of comparisons after a look-up; beyond it, a binary search is faster.
 _MOST_STEPS = 6
+# Up to this many cuts, comparing all values with each cut is faster still.
+_FEW_CUTS = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,6 +73,11 @@ class CutGrid:
 
     def find(self, values: Floats) -> Ints:
         """Return the number of cuts below each value (an arbitrary bin for NaN)."""
+        if len(self.cuts) <= _FEW_CUTS:
+            below = np.zeros(len(values), np.int8)
+            for cut in self.cuts[:-1]:
+                below += (values > cut).view(np.int8)
+            return below.astype(np.intp)
         if not self.steps:
             return np.searchsorted(self.cuts[:-1], values)
         with np.errstate(invalid="ignore", over="ignore"):
