@@ -8,7 +8,6 @@ import pytest
 import varcal as vc
 from varcal._sums import choose_bins as choose
 from varcal._sums import stream as survey
-from varcal._sums.sources import ArrowRows
 from varcal.exceptions import InputError
 
 N, MANY = 8_000, 200_000
@@ -48,31 +47,6 @@ def test_bins_are_those_of_memory(table, small_samples, name, binning):
     assert found.edges == "exact"
     for column in {"bin", "low", "high", "n"} & wanted.columns.keys():
         assert list(found.columns[column]) == list(wanted.columns[column]), column
-
-
-def test_a_missed_quantile_costs_another_pass(table, small_samples, monkeypatch):
-    monkeypatch.setattr(survey, "REACH", 0.01)
-    made = []
-    made_of = survey.RankedSummary
-    monkeypatch.setattr(survey, "RankedSummary", lambda *given: made.append(1) or made_of(*given))
-    wanted = vc.bin_table("y", "p", "normal", data=table)
-    found = vc.bin_table("y", "p", "normal", data=ds.dataset(table), edges="exact")
-    assert list(found.columns["n"]) == list(wanted.columns["n"])
-    assert len(made) > 1
-
-
-def test_rows_that_change_between_passes_are_refused(table, small_samples, monkeypatch):
-    whole, passes = ArrowRows.map, []
-
-    def shrinking(self, columns, work):
-        passes.append(work)
-        for k, answer in enumerate(whole(self, columns, work)):
-            if len(passes) == 1 or k < 3:
-                yield answer
-
-    monkeypatch.setattr(ArrowRows, "map", shrinking)
-    with pytest.raises(InputError, match="data has other rows in each pass over it"):
-        vc.vece("y", "p", "normal", data=ds.dataset(table), edges="exact")
 
 
 @pytest.fixture

@@ -183,8 +183,8 @@ def test_sampled_edges_are_near_the_true_quantiles(monkeypatch):
 
 
 @pytest.mark.usefixtures("in_batches")
-def test_very_many_levels_do_not_fill_memory(monkeypatch):
-    monkeypatch.setattr(_survey, "MOST_LEVELS", 50)
+def test_levels_that_are_not_in_the_sample(monkeypatch):
+    monkeypatch.setattr(_survey, "SAMPLE", 500)
     rng = np.random.default_rng(4)
     n = 5_000
     name = np.where(rng.random(n) < 0.5, "often", rng.integers(0, n, n).astype(str))

@@ -8,17 +8,16 @@ numbers with a fraction and dates never are.
 from __future__ import annotations
 
 import re
-from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from varcal._arrays import AnyArray
+from varcal._arrays import AnyArray, Ints
 from varcal._input.dates import formats_of
 from varcal._input.frames import is_frame
 from varcal._input.predictions import ALL
-from varcal._input.variables import Kind, Variable, as_series
+from varcal._input.variables import Variable, as_series
 from varcal.exceptions import InputError
 
 #: Text of which this share of the values differ is nearly unique. Names of people or places repeat
@@ -60,91 +59,36 @@ class WholeTable(dict[str, Any]):
     """The columns of a whole table, not selected by name."""
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnFacts:
-    """What must be known about a column to judge whether it is left out.
-
-    Attributes
-    ----------
-    kind : {"numeric", "datetime", "duration", "levels"}
-        The kind of the column.
-    n, n_missing : int
-        Rows with a value, and rows without.
-    values : ndarray
-        Numbers: those of all rows or of a sample, in the order of the rows, without missing ones.
-    ends : tuple of float
-        Numbers: the smallest and the largest of all rows.
-    n_levels : int
-        The number of distinct levels; where there were too many to count, a lower bound.
-    largest : int
-        Rows of the most frequent level.
-    levels : sequence
-        Some of the levels.
-    pruned : bool
-        Whether there are more levels than were counted.
-    """
-
-    kind: Kind
-    n: int
-    n_missing: int
-    values: AnyArray = field(default_factory=lambda: np.zeros(0))
-    ends: tuple[float, float] = (0.0, 0.0)
-    n_levels: int = 0
-    largest: int = 0
-    levels: Sequence[Hashable] = ()
-    pruned: bool = False
-
-    @classmethod
-    def of(cls, variable: Variable) -> ColumnFacts:
-        """Return the facts of a column in memory."""
-        values = variable.values[~variable.missing()]
-        n_missing = len(variable) - len(values)
-        if variable.kind != "levels":
-            # Python's own numbers: as floats, neighbouring integers above 2**53 would be equal.
-            ends = (values.min().item(), values.max().item()) if len(values) else (0.0, 0.0)
-            return cls(variable.kind, len(values), n_missing, values, ends)
-        counts = np.bincount(values, minlength=1)
-        held = np.flatnonzero(counts)
-        return cls(
-            variable.kind,
-            len(values),
-            n_missing,
-            n_levels=len(held),
-            largest=int(counts.max()),
-            levels=[variable.levels[k] for k in held[:_LOOKED_AT]],
-        )
-
-
-def reason_to_leave_out(name: str, facts: ColumnFacts, rare: float = 0.01) -> str:
+def reason_to_leave_out(variable: Variable, rare: float = 0.01, n_all: int = 0) -> str:
     """Return why an audit leaves a column out, or "" if it does not.
 
     Parameters
     ----------
-    name : str
-        The name of the column.
-    facts : ColumnFacts
-        What is known about it.
+    variable : Variable
+        The column.
     rare : float
         Levels with less than this share of the rows have no bin of their own.
+    n_all : int
+        The number of all rows if these are a sample, and at the end the extreme values.
 
     Examples
     --------
-    >>> texts = Variable.of([f"user-{k}" for k in range(1000)], "name")
-    >>> reason_to_leave_out("name", ColumnFacts.of(texts))
+    >>> reason_to_leave_out(Variable.of([f"user-{k}" for k in range(1000)], "name"))
     'identifier: 1,000 different values in 1,000 rows'
-    >>> income = Variable.of(np.linspace(900.5, 7000, 1000), "income")
-    >>> reason_to_leave_out("income", ColumnFacts.of(income))
+    >>> reason_to_leave_out(Variable.of(np.linspace(900.5, 7000, 1000), "income"))
     ''
     """
-    if not facts.n:
+    values = variable.values[~variable.missing()]
+    n_missing = len(variable) - len(values)
+    if not len(values):
         return "every value is missing"
-    if facts.kind == "levels":
-        return _of_levels(name, facts, rare)
-    if not facts.n_missing and facts.ends[0] == facts.ends[1]:
+    if variable.kind == "levels":
+        return _of_levels(variable, values, n_missing, rare)
+    if not n_missing and values.min() == values.max():
         return "constant: the same value at every row"
-    if facts.kind != "numeric" or facts.n < LEAST_ROWS:
+    if variable.kind != "numeric" or len(values) < LEAST_ROWS:
         return ""
-    return _of_numbers(name, facts)
+    return _of_numbers(variable.name, values, n_all)
 
 
 def explicit_names(
@@ -206,18 +150,19 @@ def _is_by_hand(X: object) -> bool:
     return isinstance(X, np.ndarray | list | tuple) and np.ndim(X) == 1
 
 
-def _of_levels(name: str, facts: ColumnFacts, rare: float) -> str:
-    n = facts.n
-    if facts.n_levels == 1 and not facts.n_missing:
+def _of_levels(variable: Variable, codes: Ints, n_missing: int, rare: float) -> str:
+    name, n = variable.name, len(codes)
+    counts = np.bincount(codes)
+    n_levels, largest = np.count_nonzero(counts), counts.max()
+    if n_levels == 1 and not n_missing:
         return "constant: the same value at every row"
-    telling = facts.n_missing >= TELLING_MISSING * (n + facts.n_missing)
+    telling = n_missing >= TELLING_MISSING * (n + n_missing)
     is_id = _is_id_name(name) or _NAMELESS.fullmatch(name.strip())
     if n < LEAST_ROWS or (telling and not is_id):
         return ""
-    many = "more than " if facts.pruned else ""
-    differing = f"{many}{facts.n_levels:,} different values in {n:,} rows"
-    share = facts.n_levels / n
-    looked_at = facts.levels[:_LOOKED_AT]
+    differing = f"{n_levels:,} different values in {n:,} rows"
+    share = n_levels / n
+    looked_at = [variable.levels[k] for k in np.flatnonzero(counts)[:_LOOKED_AT]]
     texts = [level for level in looked_at if isinstance(level, str)]
     if texts and len(texts) == len(looked_at):
         if share >= NEARLY_UNIQUE_PROSE and _is_prose(texts):
@@ -229,32 +174,30 @@ def _of_levels(name: str, facts: ColumnFacts, rare: float) -> str:
                 return "numbers stored as text: convert them to numbers"
     if share >= NEARLY_UNIQUE_TEXT:
         return f"identifier: {differing}"
-    if facts.largest < rare * (n + facts.n_missing):
+    if largest < rare * (n + n_missing):
         return f"too many values: {differing}, none of them in {100 * rare:.2g} % of the rows"
-    if share >= MANY_VALUES and facts.largest < LEAST_ROWS:
+    if share >= MANY_VALUES and largest < LEAST_ROWS:
         return f"too many values: {differing}, none of them in {LEAST_ROWS} rows"
     return ""
 
 
-def _of_numbers(name: str, facts: ColumnFacts) -> str:
-    low, high = facts.ends
-    if facts.values.dtype.kind == "f" and (facts.values != np.rint(facts.values)).any():
+def _of_numbers(name: str, values: AnyArray, n_all: int) -> str:
+    if values.dtype.kind == "f" and (values != np.rint(values)).any():
         return ""
+    # Python's own numbers: as floats, neighbouring integers above 2**53 would be equal.
+    low, high = values.min().item(), values.max().item()
     nameless = _NAMELESS.fullmatch(name.strip()) is not None
-    starts_at_row = low in (0, 1) and high - low + 1 == facts.n
-    rising = facts.values[1:] > facts.values[:-1]
-    falling = facts.values[1:] < facts.values[:-1]
-    in_order = starts_at_row and (rising.all() or falling.all())
+    rows = values[:-2] if n_all > len(values) else values
+    counts = low in (0, 1) and high - low + 1 == max(n_all, len(values))
+    in_order = counts and ((rows[1:] > rows[:-1]).all() or (rows[1:] < rows[:-1]).all())
     if in_order and (nameless or _ORDER_WORDS.isdisjoint(_words(name))):
         return f"row number: counts from {low:.0f} to {high:,.0f}"
     if not nameless and not _is_id_name(name):
         return ""
-    n_distinct = len(np.unique(facts.values))
-    if n_distinct < NEARLY_UNIQUE_NUMBERS * len(facts.values):
+    n_distinct = len(np.unique(values))
+    if n_distinct < NEARLY_UNIQUE_NUMBERS * len(values):
         return ""
-    if len(facts.values) < facts.n:
-        return "identifier: nearly every row holds a value of its own"
-    return f"identifier: {n_distinct:,} different values in {facts.n:,} rows"
+    return f"identifier: {n_distinct:,} different values in {len(values):,} rows"
 
 
 def _words(name: str) -> list[str]:

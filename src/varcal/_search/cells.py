@@ -12,15 +12,13 @@ from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._edge_texts import range_text
-from varcal._input.labels import Part
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._search.slices_result import Condition
 from varcal._sums.bins import LevelBins, NumericBins
 from varcal._sums.choose_bins import fine_bins, level_bins
 from varcal._sums.evidence import refuse_sums, rows_of_call
-from varcal._sums.sources import LazyRows
-from varcal._sums.stream import Roles, sample_rows, survey_of
+from varcal._sums.stream import Sample, Stream, sample_rows
 from varcal._text import count, short_number
 
 #: Rows that are drawn from a source too large for memory.
@@ -50,15 +48,14 @@ class SearchRows:
         Where they were.
     n_all : int
         The rows of the source.
-    elsewhere : tuple, optional
-        All rows, if they are not in memory: the lazy rows, what their columns are, and what their
-        labels are.
+    elsewhere : Stream, optional
+        All rows, if they are not in memory.
     """
 
     predictions: Predictions
     engine: str
     n_all: int
-    elsewhere: tuple[LazyRows, Roles, Part] | None = None
+    elsewhere: Stream | None = None
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -94,10 +91,11 @@ def read_rows(
     if most is None:
         drawn = sample_rows(lazy, roles, classes, SAMPLE_ROWS)
         return SearchRows(drawn, lazy.engine, found.n_all)
-    survey = survey_of(lazy, roles, classes, found.n_all)
-    drawn = sample_rows(lazy, survey.roles, survey.part.classes, most)
-    drawn = replace(drawn, odd=dict(survey.odd))
-    return SearchRows(drawn, lazy.engine, found.n_all, (lazy, survey.roles, survey.part))
+    sample = Sample.of(found, classes)
+    stream = sample.stream
+    drawn = sample_rows(lazy, stream.roles, stream.part.classes, most)
+    drawn = replace(drawn, odd=dict(sample.odd))
+    return SearchRows(drawn, lazy.engine, found.n_all, stream)
 
 
 @dataclass(frozen=True, eq=False)

@@ -42,7 +42,6 @@ from varcal._search.slices_result import Condition, Slice, Slices
 from varcal._sums.bins import LevelBins
 from varcal._sums.evidence import without_left_out
 from varcal._sums.stats import PRIOR_ROWS, BinnedStats, bin_rows
-from varcal._sums.stream import map_checked
 from varcal._threads import one_blas_thread
 from varcal.exceptions import InputError
 
@@ -552,7 +551,7 @@ def _figures(source: SearchRows, wanted: Sequence[_Wanted]) -> list[Any]:
     if source.elsewhere is None:
         return _summed(source.predictions, wanted=wanted, known=None)
     work = partial(_summed, wanted=wanted, known=())
-    return reduce(_added, map_checked(*source.elsewhere, work))
+    return reduce(_added, source.elsewhere.map(work))
 
 
 def _added(one: list[Any], other: list[Any]) -> list[Any]:

@@ -1,17 +1,10 @@
-"""Choice of bins: edges of numeric variables, and levels with a bin of their own.
-
-Edges are chosen from a summary of a column: of all rows, or of a sample. Exact quantiles of a
-column that is not in memory take one more pass over its rows. The sample says about where each
-quantile lies; the pass counts the rows between brackets around these places and keeps the distinct
-values inside them (`Ranks`), so that the ranks of all values in brackets are known.
-"""
+"""Choice of bins: edges of numeric variables, and levels with a bin of their own."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from operator import add
+from dataclasses import replace
+from functools import lru_cache
 from typing import Any, NotRequired, TypedDict
 
 import numpy as np
@@ -67,8 +60,6 @@ LEAST_OTHER_BINS = 4
 #: Finite values in a sample: the share of rows below a quantile is within 0.002 of its level
 #: with probability 0.995.
 SAMPLE = 500_000
-# Rows looked at together where some are not finite.
-_CHUNK = 65_536
 
 SCHEMES = ("quantile", "uniform", "atoms")
 EDGES = ("exact", "sampled")
@@ -122,14 +113,11 @@ def fine_bins(
     whole: Collection[str] = (),
     *,
     n_fine: int = 0,
-    summary: Summary | None = None,
-    fine_summary: Summary | None = None,
-    counts: tuple[Ints, int] | None = None,
+    sampled: bool = False,
 ) -> tuple[NumericBins | LevelBins, NumericBins | LevelBins]:
     """Choose the bins of a variable, and finer ones (for curves) that keep all their cuts.
 
-    For rows that are not in memory, `summary` stands for their numbers (`fine_summary` for the
-    finer bins, which need not be exact), or `counts` has the rows of each level and those missing.
+    `sampled` says that the rows of the variable are a sample.
     """
     check_n_bins(n_bins)
     check_choice("binning", binning, SCHEMES)
@@ -137,35 +125,30 @@ def fine_bins(
         check_choice("edges", edges, EDGES)
     warn_if_merged(variable)
     cuts = cut_points(bins, variable.name)
-    if variable.kind != "levels":
-        by_rows = cuts is None and binning != "uniform"
-        if summary is None and not by_rows and not n_fine:
-            summary = _ends_only(variable.values)
-        elif summary is None:
-            values = variable.values
-            summary = _sampled_summary(values) if edges == "sampled" else Summary.of(values)
-        coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
-        # Given cuts, and even ones between the ends, do not depend on a sample.
-        coarse = replace(coarse, sampled=summary.sampled and by_rows)
-        if not n_fine:
-            return coarse, coarse
-        if fine_summary is None:
-            fine_summary = summary
-        fine = refine(coarse, fine_summary, n_fine)
-        return coarse, replace(fine, sampled=fine_summary.sampled)
-    if cuts is not None:
-        raise InputError(
-            f"bins gives cut points for {variable.name!r}, which has levels",
-            "cut points are for numeric and datetime variables",
-            argument="bins",
-        )
-    if counts is None:
+    if variable.kind == "levels":
+        if cuts is not None:
+            raise InputError(
+                f"bins gives cut points for {variable.name!r}, which has levels",
+                "cut points are for numeric and datetime variables",
+                argument="bins",
+            )
         present = variable.values[variable.values >= 0]
-        by_level = np.bincount(present, minlength=len(variable.levels))
-        counts = by_level, len(variable) - len(present)
-    rare = 0.0 if variable.name in whole else 1 / (RARE_LEVEL * n_bins)
-    levels = level_bins(variable, *counts, rare=rare)
-    return levels, levels
+        counts = np.bincount(present, minlength=len(variable.levels))
+        rare = 0.0 if variable.name in whole else 1 / (RARE_LEVEL * n_bins)
+        levels = level_bins(variable, counts, len(variable) - len(present), rare=rare)
+        return levels, levels
+    # Given cuts, and even ones between the ends, depend on the ends alone.
+    by_rows = cuts is None and binning != "uniform"
+    values = variable.values if by_rows or n_fine else extreme_values(variable.values)
+    if edges == "sampled" and not sampled and len(values) > SAMPLE:
+        drawn = values.take(_sample_rows(len(values)))
+        values, sampled = np.concatenate([drawn, extreme_values(values)]), True
+    summary = Summary(values)
+    coarse = numeric_bins(variable, summary, n_bins=n_bins, scheme=binning, cuts=cuts)
+    coarse = replace(coarse, sampled=sampled and by_rows)
+    if not n_fine:
+        return coarse, coarse
+    return coarse, replace(refine(coarse, summary, n_fine), sampled=sampled)
 
 
 def check_cut_names(bins: object, variables: Sequence[Any]) -> None:
@@ -199,14 +182,6 @@ def cut_points(bins: object, name: str) -> Sequence[Any] | None:
     return bins  # type: ignore[return-value]
 
 
-def _ends_only(values: AnyArray) -> Summary:
-    """Summarize numbers by their ends: all that given cuts and bins of equal width depend on."""
-    ends = Ends.of(values)
-    if not ends.n_finite:
-        return Summary.of(values)
-    return Summary(np.array([ends.low, ends.high]), ends, sampled=True)
-
-
 def numeric_bins(
     variable: Variable,
     summary: Summary,
@@ -222,7 +197,7 @@ def numeric_bins(
     variable : Variable
         Only its name, its kind and its time zone are used.
     summary : Summary
-        Quantiles and counts of the column.
+        Quantiles and counts of its values, or of a sample of them.
     n_bins : int
         The number of bins; ties may leave fewer.
     scheme : {"quantile", "uniform", "atoms"}
@@ -390,93 +365,48 @@ def _given_cuts(
     return tuple(inner), low, high, starts
 
 
-@dataclass(frozen=True)
-class Ends:
-    """The finite ends of a numeric column, and how many rows are missing or infinite."""
+def extreme_values(values: AnyArray) -> AnyArray:
+    """Return the smallest and the largest number, finite or not, and NaN if one is missing.
 
-    low: float = np.inf
-    high: float = -np.inf
-    n_finite: int = 0
-    n_missing: int = 0
-    n_low: int = 0
-    n_high: int = 0
-
-    @classmethod
-    def of(cls, values: AnyArray) -> Ends:
-        """Look at numbers."""
-        if not len(values):
-            return cls()
-        low, high = (float(end) for end in extremes(values))
-        if np.isfinite(low) and np.isfinite(high):  # NaN would be in both
-            return cls(low, high, len(values))
-        if len(values) > _CHUNK:
-            starts = range(0, len(values), _CHUNK)
-            return reduce(add, (cls.of(values[start : start + _CHUNK]) for start in starts))
-        held = values[np.isfinite(values)]
-        return cls(
-            float(held.min(initial=np.inf)),
-            float(held.max(initial=-np.inf)),
-            len(held),
-            int(np.isnan(values).sum()),
-            int((values == -np.inf).sum()),
-            int((values == np.inf).sum()),
-        )
-
-    def __add__(self, other: Ends) -> Ends:
-        return Ends(
-            min(self.low, other.low),
-            max(self.high, other.high),
-            self.n_finite + other.n_finite,
-            self.n_missing + other.n_missing,
-            self.n_low + other.n_low,
-            self.n_high + other.n_high,
-        )
+    >>> extreme_values(np.array([3.0, 1.0, 2.0])), extreme_values(np.array([1.0, -np.inf, np.nan]))
+    (array([1., 3.]), array([-inf,   1.,  nan]))
+    """
+    if not len(values):
+        return values
+    ends = np.array(extremes(values), dtype=values.dtype)
+    if np.isfinite(ends).all():  # NaN would be in both
+        return ends
+    finite = np.isfinite(values)
+    held = values[finite]
+    return np.unique([*([held.min(), held.max()] if len(held) else []), *values[~finite]])
 
 
 class Summary:
-    """Quantiles and counts of a numeric column, from all its rows or from a sample of them.
+    """Quantiles and counts of numbers, of which some may be infinite or missing."""
 
-    Of a sample, the smallest and the largest finite value and the numbers of missing and of
-    infinite values are those of all rows; a count is 0 only where there is no such row beyond
-    these ends. Quantiles and counts that are asked for are noted (`brackets`).
-
-    Parameters
-    ----------
-    finite : ndarray
-        The finite values, in any order.
-    ends : Ends
-        What is known of all rows.
-    sampled : bool
-        Whether the values are those of a sample.
-    """
-
-    def __init__(self, finite: AnyArray, ends: Ends, *, sampled: bool = False) -> None:
-        self._ends, self.sampled, self.n_missing = ends, sampled, ends.n_missing
-        self._ordered = np.sort(finite).astype(np.float64, copy=False)
-        if sampled:
-            self._ordered = np.concatenate([[ends.low], self._ordered, [ends.high]])
-        self._n_ordered = len(self._ordered)
-        self._asked: list[Floats] = [np.array([0.0, 1.0])]
-
-    @classmethod
-    def of(cls, values: AnyArray) -> Summary:
-        """Summarize all values of a column; missing ones are NaN."""
-        ends = Ends.of(values)
-        return cls(values if ends.n_finite == len(values) else values[np.isfinite(values)], ends)
+    def __init__(self, values: AnyArray) -> None:
+        self.n_missing = self._n_low = self._n_high = 0
+        if len(values) and not np.isfinite(extremes(values)).all():
+            finite = np.isfinite(values)
+            self.n_missing = int(np.isnan(values).sum())
+            self._n_low, self._n_high = (
+                int((values == -np.inf).sum()),
+                int((values == np.inf).sum()),
+            )
+            values = values[finite]
+        self._ordered = np.sort(values).astype(np.float64, copy=False)
 
     def quantiles(self, levels: Floats) -> Floats:
         """Return linearly interpolated quantiles of the finite values, NaN if there are none.
 
         As `numpy.quantile` does it, to the bit.
         """
-        if not self._n_ordered:
+        if not len(self._ordered):
             return np.full(len(levels), np.nan)
-        self._asked.append(levels)
-        last = self._n_ordered - 1
+        last = len(self._ordered) - 1
         position = levels * last
         before = np.floor(position).astype(np.intp)
-        found = self._at(np.concatenate([before, np.minimum(before + 1, last)]))
-        a, b = found[: len(levels)], found[len(levels) :]
+        a, b = self._ordered[before], self._ordered[np.minimum(before + 1, last)]
         t = position - before
         with np.errstate(over="ignore", invalid="ignore"):
             width = b - a
@@ -487,142 +417,25 @@ class Summary:
 
     def below(self, values: Floats, *, equal: bool = False) -> Ints:
         """Return how many rows hold a smaller value than each of some, or at most this one."""
-        ends = self._ends
-        found = np.zeros(len(values), np.intp)
-        if ends.n_finite:
-            finite = self._below(values, equal)
-            self._asked.append(finite / ends.n_finite)
-            found += finite
-        found += ends.n_low * ((values > -np.inf) | equal)
-        return found + ends.n_high * ((values == np.inf) & equal)
+        found = np.searchsorted(self._ordered, values, side="right" if equal else "left")
+        found += self._n_low * ((values > -np.inf) | equal)
+        return found + self._n_high * ((values == np.inf) & equal)
 
     def above(self, values: Floats) -> Ints:
         """Return how many rows hold a larger value than each of some."""
-        ends = self._ends
-        return ends.n_low + ends.n_finite + ends.n_high - self.below(values, equal=True)
+        n = self._n_low + len(self._ordered) + self._n_high
+        return n - self.below(values, equal=True)
 
     def count(self, values: Floats) -> Ints:
         """Return how many rows hold exactly each of some values."""
         return self.below(values, equal=True) - self.below(values)
 
-    def _at(self, ranks: Ints) -> Floats:
-        return self._ordered[ranks]
-
-    def _below(self, values: Floats, equal: bool) -> Ints:
-        ends = self._ends
-        found = np.searchsorted(self._ordered, values, side="right" if equal else "left")
-        if not self.sampled:
-            return found
-        found = np.maximum(ends.n_finite * found // self._n_ordered, values > ends.low)
-        return np.minimum(found, ends.n_finite - (values < ends.high))
-
-    def brackets(self, reach: float) -> Floats:
-        """Return the ends of disjoint brackets around what a sample was asked for.
-
-        Half of a bracket is `reach` standard errors of the sample's rank wide.
-        """
-        many = self._n_ordered - 2
-        if not many:
-            return np.array([self._ends.low, self._ends.high])
-        level = np.unique(np.clip(np.concatenate(self._asked), 0.0, 1.0))
-        half = reach * np.sqrt(level * (1 - level) / many) + reach / many
-        low = self.quantiles(np.maximum(level - half, 0.0))
-        high = self.quantiles(np.minimum(level + half, 1.0))
-        del self._asked[-2:]
-        first = np.append(True, low[1:] > np.maximum.accumulate(high)[:-1])
-        last = np.append(np.flatnonzero(first)[1:] - 1, len(high) - 1)
-        return np.column_stack([low[first], np.maximum.accumulate(high)[last]]).ravel()
-
-
-@dataclass(frozen=True, eq=False)
-class Ranks:
-    """Rows before, between and after brackets, and the values inside; `a + b` joins two batches.
-
-    `held` has one pair of arrays per batch: distinct values inside brackets, and their rows.
-    """
-
-    outside: Ints
-    held: tuple[tuple[Floats, Ints], ...]
-
-    @classmethod
-    def of(cls, values: AnyArray, brackets: Floats) -> Ranks:
-        """Count the values of a batch outside of brackets, and keep those inside."""
-        values = values[np.isfinite(values)].astype(np.float64, copy=False)
-        bracket = np.searchsorted(brackets[1::2], values)
-        inside = values >= np.append(brackets[::2], np.inf)[bracket]
-        outside = np.bincount(bracket[~inside], minlength=len(brackets) // 2 + 1)
-        return cls(outside, (np.unique(values[inside], return_counts=True),))
-
-    def __add__(self, other: Ranks) -> Ranks:
-        return Ranks(self.outside + other.outside, self.held + other.held)
-
-
-class MissedError(Exception):
-    """A rank lies outside all brackets."""
-
-
-class RankedSummary(Summary):
-    """Exact quantiles and counts of a column at the places that brackets cover.
-
-    Parameters
-    ----------
-    ranks : Ranks
-        What the pass found.
-    brackets : ndarray of shape (2k,)
-        The ends of the brackets, in increasing order.
-    ends : Ends
-        What is known of all rows.
-    """
-
-    def __init__(self, ranks: Ranks, brackets: Floats, ends: Ends) -> None:
-        super().__init__(np.zeros(0), ends)
-        self._n_ordered = ends.n_finite
-        self._low, self._high = brackets[::2], brackets[1::2]
-        parts = [np.concatenate(each) for each in zip(*ranks.held, strict=True)]
-        self._values, place = np.unique(parts[0], return_inverse=True)
-        many = np.bincount(place.ravel(), parts[1], len(self._values)).astype(np.intp)
-        self._outside = np.cumsum(ranks.outside)
-        self._inside = np.concatenate([[0], np.cumsum(many)])
-        before = self._outside[np.searchsorted(self._high, self._values)]
-        self._first, self._until = before + self._inside[:-1], before + self._inside[1:]
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows with a finite value that the pass has seen."""
-        return int(self._outside[-1] + self._inside[-1])
-
-    def _at(self, ranks: Ints) -> Floats:
-        place = np.searchsorted(self._until, ranks, side="right")
-        place = np.minimum(place, len(self._values) - 1)
-        if ((ranks < self._first[place]) | (ranks >= self._until[place])).any():
-            raise MissedError
-        return self._values[place]
-
-    def _below(self, values: Floats, equal: bool) -> Ints:
-        bracket = np.searchsorted(self._high, values)
-        low = np.append(self._low, np.inf)
-        beyond = (values < self._ends.low) | (values > self._ends.high)
-        if (~beyond & (values < low[bracket])).any():
-            raise MissedError
-        place = np.searchsorted(self._values, values, side="right" if equal else "left")
-        return self._outside[bracket] + self._inside[place]
-
-
-def _sampled_summary(values: AnyArray) -> Summary:
-    """Summarize an array by a sample of its rows if it is long."""
-    ends = Ends.of(values)
-    if ends.n_finite <= SAMPLE:
-        return Summary.of(values)
-    wanted = min(-(-SAMPLE * len(values) // ends.n_finite), len(values))
-    taken = values.take(_sample_rows(len(values), wanted)).astype(np.float64, copy=False)
-    return Summary(taken[np.isfinite(taken)], ends, sampled=True)
-
 
 @lru_cache(maxsize=1)
-def _sample_rows(n: int, many: int) -> Ints:
-    """Return one random row out of each of `many` even stretches of n rows, always the same."""
-    place = np.random.default_rng(0).random(many)
-    place += np.arange(many)
-    place *= n / many
+def _sample_rows(n: int) -> Ints:
+    """Return one random row out of each of `SAMPLE` even stretches of n rows, always the same."""
+    place = np.random.default_rng(0).random(SAMPLE)
+    place += np.arange(SAMPLE)
+    place *= n / SAMPLE
     rows = place.astype(np.intp)
     return np.minimum(rows, n - 1, out=rows)

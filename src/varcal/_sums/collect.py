@@ -33,7 +33,7 @@ from varcal._sums.plan import (
 )
 from varcal._sums.sources import MemoryRows, lazy_rows
 from varcal._sums.stats import FIELDS, MOST_FIELDS
-from varcal._sums.stream import Roles, survey_of
+from varcal._sums.stream import Roles, Sample, Stream
 from varcal.exceptions import InputError
 
 #: The most sums of one file, half a gigabyte; with groups each cell has sums for 256 buckets.
@@ -127,15 +127,11 @@ def make_bins(
     )
     if not roles.v:
         raise InputError("X is None", "name the variables", argument="X")
-    if lazy is None:  # all rows are looked at, and labels at fault are named by row
-        whole = roles.read(rows.read(roles.columns), classes=classes)
-        declared = {one.name: one.levels for one in whole.variables}
-        survey = survey_of(rows, roles, classes, 0, calendar=True, declared=declared)
-    else:
-        survey = survey_of(rows, roles, classes, rows.count(), calendar=True)
-    if not survey.roles.v:
-        raise all_left_out(survey.odd, odd=True)
-    few = len(survey.classes) <= MOST_FINE_CLASSES
+    n_all = 0 if lazy is None else rows.count()  # all rows in memory are looked at
+    sample = Sample.of(Stream(rows, roles, n_all=n_all), classes, calendar=True)
+    if not sample.stream.roles.v:
+        raise all_left_out(sample.odd, odd=True)
+    few = len(sample.stream.part.classes) <= MOST_FINE_CLASSES
     if events is not None and not events:
         raise InputError("events is empty", "name at least one, or omit it", argument="events")
     options: BinOptions = {"n_bins": n_bins, "binning": binning, "bins": bins, "edges": edges}
@@ -145,8 +141,7 @@ def make_bins(
         check_choice("events", event, COLLECTED_EVENTS)
         sided = event in ("both", "classwise")
         question = Question(options, event, pos_label, score=score, sided=sided)
-        survey = question.with_exact_edges(rows, survey)
-        plan = plan_of(survey, question, hashed=True)
+        plan = plan_of(sample, question, hashed=True)
         for table in plan.wanted:
             if table.sided or table.slot not in wanted:
                 wanted[table.slot] = table.opened()

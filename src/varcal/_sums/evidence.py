@@ -13,16 +13,11 @@ from functools import cached_property
 from typing import Any
 
 from varcal._arrays import Bools
-from varcal._input.dates import date_note, part_name, with_calendar
+from varcal._input.dates import part_name, with_calendar
 from varcal._input.events import CORRECT, Claim, audit_keys, claim_keys, claim_of, predicted
 from varcal._input.frames import check_indexes
 from varcal._input.groups import buckets, sided_buckets
-from varcal._input.left_out import (
-    ColumnFacts,
-    all_left_out,
-    explicit_names,
-    reason_to_leave_out,
-)
+from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions, no_weight
 from varcal._input.variables import Variable
 from varcal._options import check_choice
@@ -30,7 +25,6 @@ from varcal._sums.bins import Bins, joint_index
 from varcal._sums.choose_bins import (
     ATOMS,
     N_BINS,
-    RARE_LEVEL,
     BinOptions,
     Default,
     choose_bins,
@@ -42,13 +36,15 @@ from varcal._sums.plan import (
     Along,
     Collected,
     Question,
+    date_notes,
     plan_of,
+    reasons_to_leave_out,
     sum_up,
 )
 from varcal._sums.profile import Profile, SidedProfile, correct_of
 from varcal._sums.sources import fits_in_memory, lazy_rows
 from varcal._sums.stats import FIELDS, BinnedStats, bin_rows
-from varcal._sums.stream import SCORE, Roles, Stream, survey_of
+from varcal._sums.stream import SCORE, Roles, Sample, Stream
 from varcal.exceptions import InputError, argument_name
 
 
@@ -67,10 +63,9 @@ def gather(
         if question.calendar:
             found = replace(found, variables=with_calendar(found.variables))
         return InMemory(found, question)
-    rows, calendar = found.rows, question.calendar
-    survey = survey_of(rows, found.roles, how.get("classes"), found.n_all, calendar=calendar)
-    plan = plan_of(question.with_exact_edges(rows, survey), question)
-    return _not_empty(CollectedEvidence(sum_up(rows, plan, moments=question.moments)))
+    sample = Sample.of(found, how.get("classes"), calendar=question.calendar)
+    plan = plan_of(sample, question)
+    return _not_empty(CollectedEvidence(sum_up(found.rows, plan, moments=question.moments)))
 
 
 def rows_of_call(
@@ -96,7 +91,7 @@ def rows_of_call(
     roles = Roles.of(lazy.columns, y, p, v, **how)
     n_all = lazy.count()
     if not fits_in_memory(n_all, len(roles.columns)):
-        return Stream(lazy, roles, n_all)
+        return Stream(lazy, roles, n_all=n_all)
     return replace(roles.read(lazy.read(roles.columns), classes=classes), engine=lazy.engine)
 
 
@@ -230,19 +225,12 @@ class InMemory(Evidence):
 
     def left_out(self, explicit: Collection[str] = ()) -> dict[str, str]:
         """Return the variables that an audit leaves out, with the reason; never explicit ones."""
-        rare = 1 / (RARE_LEVEL * self.options["n_bins"])
-        found = {
-            variable.name: reason_to_leave_out(variable.name, ColumnFacts.of(variable), rare)
-            for variable in self.predictions.variables
-            if variable.name not in explicit
-        }
-        return {name: reason for name, reason in found.items() if reason}
+        others = [one for one in self.predictions.variables if one.name not in explicit]
+        return reasons_to_leave_out(others, self.options["n_bins"])
 
     def date_notes(self) -> tuple[str, ...]:
         """Return notes on text that was read as dates, or could not be."""
-        variables = self.predictions.variables
-        notes = (date_note(one.name, one.levels, one.date_format) for one in variables)
-        return tuple(note for note in notes if note)
+        return date_notes(self.predictions.variables)
 
     def _claim(self, key: int) -> Claim:
         if key not in self._claims:

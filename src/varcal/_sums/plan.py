@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import reduce
+from operator import add
 from os import PathLike
 from typing import Any
 
 import numpy as np
 
 from varcal._arrays import Floats, Ints
+from varcal._input.dates import date_note
 from varcal._input.events import (
     CORRECT,
     audit_keys,
@@ -21,6 +24,7 @@ from varcal._input.events import (
 )
 from varcal._input.groups import N_BUCKETS, buckets, sided_buckets
 from varcal._input.labels import Part
+from varcal._input.left_out import reason_to_leave_out
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable
 from varcal._options import checked
@@ -38,7 +42,7 @@ from varcal._sums.stats import (
     add_bets,
     add_rows,
 )
-from varcal._sums.stream import SCORE, Roles, Survey, map_checked
+from varcal._sums.stream import SCORE, Roles, Sample, Stream
 from varcal._text import count, short
 from varcal.exceptions import InputError
 
@@ -108,14 +112,6 @@ class Question:
             return audit_keys(classes, self.pos_label)
         find = collected_keys if self.sided else claim_keys
         return find(classes, self.event, self.pos_label)
-
-    def with_exact_edges(self, rows: LazyRows, survey: Survey) -> Survey:
-        """Pass over lazy rows once more if edges are to be exact."""
-        edges = self.options["edges"]
-        if not isinstance(edges, str) or edges != "exact":
-            return survey
-        scores = self.keys(survey.classes) if self.score is not None or not survey.roles.v else []
-        return survey.with_exact_edges(rows, scores, self.options, self.score or self.options)
 
 
 @dataclass(frozen=True)
@@ -292,6 +288,10 @@ class BinPlan:
         """The largest weight, on the scale of the weights of rows."""
         return float(np.ldexp(self.weight_cap or 1.0, -self.part.exponent))
 
+    def filled(self, rows: Predictions, start: int) -> Collected:
+        """Return the sums of a batch."""
+        return self.empty().with_rows(self.checked(rows))
+
     def of_cells(self, place: Ints, sums: Floats) -> Collected:
         """Return the tables that consist of these cells, as `Collected.cells` returns them."""
         empty = self.empty()
@@ -466,43 +466,47 @@ def sum_up(rows: LazyRows, plan: BinPlan, *, moments: bool = True) -> Collected:
     """Read rows and sum them into the bins of a plan.
 
     Threads share the tables of a batch, and batches are added in their order: the sums are the same
-    to the bit whichever thread is faster, and no batch has tables of its own.
+    to the bit whichever thread is faster, and no batch has tables of its own. The workers of Spark
+    send those of each partition.
     """
+    stream = Stream(rows, plan.roles, plan.part)
+    total = plan.empty()
     if isinstance(rows, SparkRows):
-        total = rows.summed(plan, moments=moments)
+        total = reduce(add, stream.map(plan.filled), total)
     else:
-        total = plan.empty()
         with ThreadPoolExecutor(THREADS) as pool:
-            for batch in map_checked(rows, plan.roles, plan.part, plan.checked):
+            for batch in stream.map(plan.checked):
                 total = total.with_rows(batch, moments=moments, run=pool.map)
     return replace(total, engine=rows.engine, backend=rows.backend)
 
 
-def plan_of(survey: Survey, question: Question, *, hashed: bool = False) -> BinPlan:
+def plan_of(sample: Sample, question: Question, *, hashed: bool = False) -> BinPlan:
     """Choose the bins that a question needs; `hashed` says that groups are never known."""
     options, score = question.options, question.score or question.options
-    keys = question.keys(survey.classes)
-    along = tuple(Along(name, survey.columns[name].blank.kind) for name in survey.names)
+    stream, variables = sample.stream, sample.variables
+    keys = question.keys(stream.part.classes)
+    along = tuple(Along(one.name, one.kind) for one in variables)
+    names = tuple(one.name for one in along)
     plan = BinPlan(
-        survey.roles,
-        survey.part,
+        stream.roles,
+        stream.part,
         along,
         (),
-        () if hashed else survey.units or (),
+        () if hashed else sample.units,
         options["n_bins"],
         options["binning"],
-        survey.left_out(1 / (RARE_LEVEL * options["n_bins"])),
-        survey.date_notes(),
+        reasons_to_leave_out(variables, options["n_bins"], stream.n_all) | dict(sample.odd),
+        date_notes(variables),
     )
     n_tables = len(keys) * (1 + len(along) * (1 + question.sided))
     most = MOST_PLAN_SUMS // (len(FIELDS) * plan.n_buckets * n_tables)
     n_fine = min(N_FINE, most) if question.fine else 0
     check_cut_names(options["bins"], along or (Along(SCORE, "numeric"),))
-    chosen = {one.name: survey.bins(one.name, n_fine, **options) for one in along}
+    chosen = {one.name: sample.bins(one, one.name, options, n_fine) for one in variables}
     wanted: list[Wanted] = []
     if question.joint and len(along) > 1:
         bins = JointBins(tuple(coarse for coarse, _ in chosen.values()))
-        wanted += [Wanted(key, survey.names, bins, bins) for key in keys]
+        wanted += [Wanted(key, names, bins, bins) for key in keys]
     else:
         for name, (coarse, fine) in chosen.items():
             if question.sided:
@@ -511,9 +515,27 @@ def plan_of(survey: Survey, question: Question, *, hashed: bool = False) -> BinP
                 wanted += [Wanted(key, (name,), fine, coarse) for key in keys]
     if not along or question.score is not None:
         for key in keys:
-            coarse, fine = survey.bins(key, n_fine, **score)
+            coarse, fine = sample.bins(sample.score(key), key, score, n_fine)
             wanted.append(Wanted(key, (), fine, coarse))
     return replace(plan, wanted=tuple(wanted))
+
+
+def reasons_to_leave_out(
+    variables: Sequence[Variable], n_bins: int, n_all: int = 0
+) -> dict[str, str]:
+    """Return the variables that an audit leaves out unless they are named, with the reason.
+
+    `n_all` is the number of all rows if these are a sample.
+    """
+    rare = 1 / (RARE_LEVEL * n_bins)
+    found = {one.name: reason_to_leave_out(one, rare, n_all) for one in variables}
+    return {name: reason for name, reason in found.items() if reason}
+
+
+def date_notes(variables: Sequence[Variable]) -> tuple[str, ...]:
+    """Return notes on text that was read as dates, or could not be."""
+    notes = (date_note(one.name, one.levels, one.date_format) for one in variables)
+    return tuple(note for note in notes if note)
 
 
 def _sided(keys: Sequence[int], name: str, fine: Bins, coarse: Bins) -> list[Wanted]:

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import json
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial, reduce
 from itertools import groupby
-from operator import add, itemgetter
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import numpy as np
-
 from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
-from varcal._sums.stats import MOST_FIELDS
-from varcal._sums.stream import on_checked
 from varcal.exceptions import (
     InputError,
     MissingDependencyError,
@@ -27,12 +22,8 @@ from varcal.exceptions import (
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from varcal._sums.plan import BinPlan, Collected
-
 #: Pickled results are sent in rows of at most this size: Spark limits the size of messages.
 _PIECE_BYTES = 1 << 22
-#: Cells of sums per Arrow batch that a worker sends.
-_SENT_ROWS = 1 << 15
 #: A number above that of the rows of any partition. The first row of a batch in partition k has the
 #: number k · _PARTITION_ROWS + its position, which is unique.
 _PARTITION_ROWS = 1 << 40
@@ -74,7 +65,7 @@ class SparkRows(LazyRows):
 
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each partition, in order; those of batches are added."""
-        worker = Worker(tuple(columns), partial(_added, work=work), _pieces)
+        worker = Worker(tuple(columns), work)
         schema = "part long, piece long, content binary, fault string"
         sent = self._selected(columns).mapInArrow(worker, schema)
         with _explain_missing_varcal():
@@ -83,20 +74,6 @@ class SparkRows(LazyRows):
         pieces = zip(found.column("part").to_pylist(), found.column("content"), strict=True)
         for _, group in groupby(pieces, key=itemgetter(0)):
             yield pickle.loads(b"".join(piece.as_py() for _, piece in group))
-
-    def summed(self, plan: BinPlan, *, moments: bool) -> Collected:
-        """Let Spark add up the sums of all partitions, cell by cell."""
-        names = [f"f{k}" for k in range(MOST_FIELDS)]
-        schema = f"place long, {', '.join(f'{name} double' for name in names)}, fault string"
-        worker = Worker(plan.roles.columns, partial(_summed, plan=plan, moments=moments), _cells)
-        sent = self._selected(worker.columns).mapInArrow(worker, schema)
-        with _explain_missing_varcal():
-            found = (
-                sent.groupBy("place").agg({"fault": "min"} | dict.fromkeys(names, "sum")).toArrow()
-            )
-        _raise_faults(found.column("min(fault)"))
-        values = [found.column(f"sum({name})").to_numpy() for name in names]
-        return plan.of_cells(found.column("place").to_numpy(), np.column_stack(values))
 
     def renamed(self) -> Any:
         """Return the frame with its columns renamed to c0, c1, …."""
@@ -119,84 +96,47 @@ class SparkRows(LazyRows):
 
 @dataclass(frozen=True)
 class Worker:
-    """The function that a worker of Spark runs on a partition.
+    """The function that a worker of Spark runs on a partition: it adds up the results of a work.
 
     Attributes
     ----------
     columns : tuple of str
         The names of the columns, as the user sees them.
-    result : callable
-        From batches, with their numbers, to the result of the partition.
-    sent : callable
-        From the result, or None, and the number of the partition to the columns that are sent,
-        without the last: an error is sent as JSON.
+    work : callable
+        What is done with each batch.
     """
 
     columns: tuple[str, ...]
-    result: Callable[[Iterator[tuple[Any, int]]], Any]
-    sent: Callable[[Any, int], Iterator[dict[str, pa.Array]]]
+    work: Work[Any]
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process the rows of one partition."""
+        """Process the rows of one partition; send the pickled sum, or an error as JSON."""
         import pyarrow as pa  # noqa: PLC0415
 
-        part, result, fault = _partition(), None, None
+        part, total, fault = _partition(), None, None
+        start = part * _PARTITION_ROWS
         try:
             with rows_numbered_from(None):
-                result = self.result(self._numbered(batches, part * _PARTITION_ROWS))
+                for table in merge_batches(batches):
+                    result = self.work(table.rename_columns(list(self.columns)), start)
+                    total = result if total is None else total + result
+                    start += len(table)
         except InputError as error:
             # Spark would wrap an error raised here into a long trace of Java and Python.
             fault = json.dumps([error.message, error.hint, error.argument])
-        if result is not None or fault is not None:
-            for sent in self.sent(result, part):
-                n = len(next(iter(sent.values())))
-                yield pa.record_batch(sent | {"fault": pa.array([fault] * n, pa.string())})
-
-    def _numbered(
-        self, batches: Iterable[pa.RecordBatch], start: int
-    ) -> Iterator[tuple[pa.Table, int]]:
-        for table in merge_batches(batches):
-            yield table.rename_columns(list(self.columns)), start
-            start += len(table)
+        if total is None and fault is None:
+            return
+        content = pickle.dumps(total)
+        for k in range(0, len(content), _PIECE_BYTES):
+            piece = {"part": [part], "piece": [k], "content": [content[k : k + _PIECE_BYTES]]}
+            yield pa.RecordBatch.from_pydict(piece | {"fault": [fault]}, schema=_sent_schema())
 
 
-def _added(batches: Iterator[tuple[Any, int]], *, work: Work[Any]) -> Any:
-    """Return the sum of the results of a work, None without batches."""
-    results = [work(frame, start) for frame, start in batches]
-    return reduce(add, results) if results else None
-
-
-def _pieces(result: Any, part: int) -> Iterator[dict[str, pa.Array]]:
-    """Send a result as pieces of its pickle."""
+def _sent_schema() -> pa.Schema:
     import pyarrow as pa  # noqa: PLC0415
 
-    content = b"" if result is None else pickle.dumps(result)
-    for k in range(0, max(len(content), 1), _PIECE_BYTES):
-        piece = pa.array([content[k : k + _PIECE_BYTES]], pa.binary())
-        yield {"part": pa.array([part]), "piece": pa.array([k]), "content": piece}
-
-
-def _summed(
-    batches: Iterator[tuple[Any, int]], *, plan: BinPlan, moments: bool
-) -> Collected | None:
-    """Return the filled tables of a plan, None without batches."""
-    total = None
-    for frame, start in batches:
-        rows = on_checked(frame, start, roles=plan.roles, part=plan.part, work=plan.checked)
-        total = (total or plan.empty()).with_rows(rows, moments=moments)
-    return total
-
-
-def _cells(result: Collected | None, part: int) -> Iterator[dict[str, pa.Array]]:
-    """Send the cells of tables, which Spark can add up."""
-    import pyarrow as pa  # noqa: PLC0415
-
-    none = np.array([-1]), np.zeros((1, MOST_FIELDS))
-    place, values = none if result is None else result.cells()
-    for start in range(0, len(place), _SENT_ROWS):
-        rows = slice(start, start + _SENT_ROWS)
-        cells = {f"f{k}": pa.array(column) for k, column in enumerate(values[rows].T)}
-        yield {"place": pa.array(place[rows])} | cells
+    number, text = pa.int64(), pa.string()
+    return pa.schema({"part": number, "piece": number, "content": pa.binary(), "fault": text})
 
 
 def merge_batches(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:

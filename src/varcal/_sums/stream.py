@@ -1,4 +1,4 @@
-"""Rows as a stream of checked batches, and the survey: a first pass that finds what bins need."""
+"""Rows as a stream of checked batches, and the sample of them that bins are chosen from."""
 
 from __future__ import annotations
 
@@ -11,20 +11,11 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
-from varcal._arrays import Floats, Ints
-from varcal._input.dates import (
-    FORMATS,
-    CalendarPart,
-    calendar_parts,
-    date_note,
-    formats_of,
-    part_name,
-    part_variable,
-)
-from varcal._input.events import CORRECT, claim_of
+from varcal._arrays import AnyArray, Floats
+from varcal._input.dates import part_name, parts_of, with_calendar
+from varcal._input.events import claim_of
 from varcal._input.groups import N_BUCKETS, check_two_groups, distinct_groups
-from varcal._input.labels import Labels, Part, position_of
-from varcal._input.left_out import ColumnFacts, reason_to_leave_out
+from varcal._input.labels import Labels, Part
 from varcal._input.predictions import (
     ALL,
     Predictions,
@@ -34,15 +25,8 @@ from varcal._input.predictions import (
 )
 from varcal._input.variables import Variable, sort_levels
 from varcal._options import check_choice
-from varcal._sums.choose_bins import (
-    SAMPLE,
-    Ends,
-    MissedError,
-    RankedSummary,
-    Ranks,
-    Summary,
-    fine_bins,
-)
+from varcal._sums.bins import LevelBins
+from varcal._sums.choose_bins import SAMPLE, BinOptions, extreme_values, fine_bins
 from varcal._sums.sources import LazyRows, T, batch_columns
 from varcal.exceptions import InputError, argument_name, rows_numbered_from
 
@@ -50,16 +34,8 @@ from varcal.exceptions import InputError, argument_name, rows_numbered_from
 SCORE = "confidence"
 #: The largest number of values in a sample, over all its columns.
 MOST_SAMPLED = 50_000_000
-#: With more distinct levels than this, rare ones are dropped while counting.
-MOST_LEVELS = 100_000
-#: Rows looked at together: their temporary arrays stay in the processor's cache.
-_STRETCH = 16_384
-#: Half-width of a bracket, in standard errors of the sample's rank. A quantile outside its
-#: bracket (once in some 10⁶) costs one more pass with wider brackets, never exactness.
-REACH = 5.0
-#: By how much brackets grow if one has missed its quantile, and the most passes: the brackets of
-#: the last hold all rows.
-WIDER, MOST_PASSES = 16.0, 8
+#: Distinct labels that are kept: with more, an outcome is not a class.
+MOST_LABELS = 100_000
 
 #: The seed of samples. It is not a small number: data simulated with the same seed would not be
 #: independent of the sample.
@@ -173,27 +149,46 @@ class Stream:
         The rows.
     roles : Roles
         What their columns are.
+    part : Part
+        What each batch must know of all rows.
     n_all : int
-        Their number.
+        Their number, 0 if it has not been counted.
     """
 
     rows: LazyRows
     roles: Roles
-    n_all: int
+    part: Part = field(default_factory=lambda: Part(()))
+    n_all: int = 0
+
+    def map(self, work: Callable[[Predictions, int], T]) -> Iterator[T]:
+        """Yield the result of a work for each batch of checked rows."""
+        on_checked = partial(_on_checked, roles=self.roles, part=self.part, work=work)
+        return self.rows.map(self.roles.columns, on_checked)
+
+    def numbers(self, column: str | int) -> Floats:
+        """Read the numbers of one variable, or of a claim's score, at all rows into memory."""
+        of_dates = tuple(part for part in self.part.calendar if part_name(part) == column)
+        name = of_dates[0][0] if of_dates else column
+        roles = replace(self.roles, v=(name,) if isinstance(name, str) else (), groups=None)
+        alone = replace(self, roles=roles, part=replace(self.part, calendar=of_dates))
+        found = alone.map(partial(_numbers_of, column=column))
+        return np.concatenate([values for several in found for values in several])
 
 
-def map_checked(
-    rows: LazyRows, roles: Roles, part: Part, work: Callable[[Predictions, int], T]
-) -> Iterator[T]:
-    """Yield the result of a work for each batch of checked rows."""
-    return rows.map(roles.columns, partial(on_checked, roles=roles, part=part, work=work))
-
-
-def on_checked(
+def _on_checked(
     frame: Any, start: int, *, roles: Roles, part: Part, work: Callable[[Predictions, int], T]
 ) -> T:
     """Read and check a batch whose first row has the number `start`, and work on its rows."""
     return work(roles.read(batch_columns(frame), part=part), start)
+
+
+def _numbers_of(rows: Predictions, start: int, *, column: str | int) -> tuple[Floats, ...]:
+    """Return the numbers of a column of a batch; tuples of two batches are added up."""
+    if not len(rows):
+        return ()
+    if isinstance(column, int):
+        return (claim_of(rows, column).score,)
+    return (rows.variables[-1].values.astype(np.float64, copy=False),)  # a part comes last
 
 
 def sample_rows(
@@ -211,472 +206,212 @@ def sample_rows(
     True
     """
     work = partial(_drawn, share=min(1.0, n_rows / max(rows.count(), 1)))
-    frames = [frame for part in rows.map(roles.columns, work) for frame in part]
-    drawn = nw.concat([nw.from_native(frame, eager_only=True) for frame in frames])
+    frames = [frame for several in rows.map(roles.columns, work) for frame in several]
     with rows_numbered_from(None):
-        return roles.read(drawn.to_native(), classes=classes)
+        return roles.read(_joined(frames), classes=classes)
 
 
 def _drawn(frame: Any, start: int, *, share: float) -> tuple[Any, ...]:
-    """Draw rows of a batch, as a frame; tuples of two batches are added up."""
-    batch = nw.from_native(frame, eager_only=True)
-    return (batch[sampled_rows(len(batch), share, start).tolist(), :].to_native(),)
+    """Draw rows of a batch, each with the same probability and independently of the others.
 
-
-def sampled_rows(n: int, share: float, start: int) -> Ints:
-    """Draw rows of a batch, each with the same probability and independently of the others."""
-    rng = np.random.default_rng([_SEED, start])
-    rows = rng.choice(n, rng.binomial(n, share), replace=False, shuffle=False)
-    rows.sort()
-    return rows
-
-
-#: A numeric column: the name of a variable, or the key of a claim for its score.
-Column = str | int
-
-
-@dataclass(frozen=True)
-class Numbers:
-    """The ends of numbers, and those of sampled rows; `a + b` combines two batches.
-
-    `zone` is the time zone of dates, None where no row has a value.
+    The result is a tuple of frames, so that those of two batches can be added.
     """
+    if share == 1.0:
+        return (frame,)
+    batch = nw.from_native(frame, eager_only=True)
+    rng = np.random.default_rng([_SEED, start])
+    many = rng.binomial(len(batch), share)
+    rows = np.sort(rng.choice(len(batch), many, replace=False, shuffle=False))
+    return (batch[rows.tolist(), :].to_native(),)
 
-    ends: Ends
-    sample: tuple[Floats, ...]
-    zone: str | None = ""
 
-    @classmethod
-    def of(cls, values: Any, sampled: Ints, zone: str | None = "") -> Numbers:
-        """Look at the numbers of a batch."""
-        return cls(Ends.of(values), (values[sampled].astype(np.float64),), zone)
-
-    def __add__(self, other: Numbers) -> Numbers:
-        zones = {self.zone, other.zone} - {None}
-        zone = None if not zones else zones.pop() if len(zones) == 1 else "UTC"
-        return Numbers(self.ends + other.ends, self.sample + other.sample, zone)
-
-    def agrees(self, other: Numbers) -> bool:
-        """Tell whether both batches have a time zone, or neither has."""
-        return None in (self.zone, other.zone) or (self.zone == "") == (other.zone == "")
-
-    @property
-    def values(self) -> Floats:
-        """The numbers of all sampled rows."""
-        return np.concatenate(self.sample)
+def _joined(frames: Sequence[Any]) -> Any:
+    """Return the rows of several batches as one frame."""
+    if len(frames) == 1:
+        return frames[0]
+    return nw.concat([nw.from_native(frame, eager_only=True) for frame in frames]).to_native()
 
 
 @dataclass(frozen=True)
 class Seen:
-    """What is known of a column; `a + b` combines two batches.
-
-    Attributes
-    ----------
-    blank : Variable
-        The column without rows and levels.
-    numbers : dict of Numbers
-        By "" the numbers; of text, the dates by each way of reading it as dates.
-    counts : dict
-        The rows of each level.
-    n_missing : int
-        Of levels, the rows without one.
-    pruned : bool
-        Whether there are more levels than were counted.
-    """
-
-    blank: Variable
-    numbers: dict[str, Numbers]
-    counts: dict[Hashable, int] = field(default_factory=dict)
-    n_missing: int = 0
-    pruned: bool = False
-
-    @classmethod
-    def of(cls, variable: Variable, sampled: Ints) -> Seen:
-        """Look at a column of a batch."""
-        blank = replace(variable.take(np.zeros(0, np.intp)), levels=())
-        if variable.kind != "levels":
-            return cls(blank, {"": Numbers.of(variable.values, sampled)})
-        present = variable.values[variable.values >= 0]
-        n_rows = np.bincount(present, minlength=len(variable.levels)).tolist()
-        is_bool = variable.levels == (False, True)  # both are levels, even without rows
-        pairs = zip(variable.levels, n_rows, strict=True)
-        counts = {level: n for level, n in pairs if n or is_bool}
-        n_missing = len(variable) - len(present)
-        return cls(blank, _date_readings(variable, sampled), counts, n_missing)
-
-    def __add__(self, other: Seen) -> Seen:
-        numbers = {
-            form: one + other.numbers[form]
-            for form, one in self.numbers.items()
-            if form in other.numbers and one.agrees(other.numbers[form])
-        }
-        counts = dict(self.counts)
-        for level, n in other.counts.items():
-            counts[level] = counts.get(level, 0) + n
-        pruned = self.pruned or other.pruned
-        if len(counts) > MOST_LEVELS:
-            floor = sum(counts.values()) / MOST_LEVELS
-            counts = {level: n for level, n in counts.items() if n > 2 * floor}
-            pruned = True
-        return Seen(self.blank, numbers, counts, self.n_missing + other.n_missing, pruned)
-
-    def with_dates(self) -> tuple[Seen, str]:
-        """Read text as dates if that fits all rows in one way only; also return the way."""
-        if self.blank.kind == "levels" and len(self.numbers) == 1:
-            ((form, dates),) = self.numbers.items()
-            if dates.zone is not None:
-                blank = replace(self.blank, kind="datetime", zone=dates.zone)
-                return Seen(blank, {"": dates}), form
-        return self, ""
-
-    def facts(self, n_rows: int) -> ColumnFacts:
-        """Return what must be known to judge whether an audit leaves the column out."""
-        if self.blank.kind != "levels":
-            ends, values = self.numbers[""].ends, self.numbers[""].values
-            low_high = (ends.low, ends.high) if ends.n_finite else (-np.inf, np.inf)
-            finite = values[np.isfinite(values)]
-            n = n_rows - ends.n_missing
-            return ColumnFacts(self.blank.kind, n, ends.n_missing, finite, low_high)
-        counts = {level: count for level, count in self.counts.items() if count}
-        return ColumnFacts(
-            "levels",
-            n_rows - self.n_missing,
-            self.n_missing,
-            n_levels=MOST_LEVELS if self.pruned else len(counts),
-            largest=max(counts.values(), default=0),
-            levels=tuple(counts),
-            pruned=self.pruned,
-        )
-
-
-def _date_readings(variable: Variable, sampled: Ints) -> dict[str, Numbers]:
-    """Return the ways in which a batch of text can be read as dates."""
-    if not variable.levels:
-        none = np.full(len(variable), np.nan)
-        return dict.fromkeys(FORMATS, Numbers.of(none, sampled, None))
-    if not all(isinstance(level, str) for level in variable.levels):
-        return {}
-    return {
-        form: Numbers.of(np.append(found.seconds, np.nan)[variable.values], sampled, found.zone)
-        for form, found in formats_of([str(level) for level in variable.levels]).items()
-    }
-
-
-@dataclass(frozen=True)
-class Survey:
-    """Facts about rows, from which their bins are chosen; `a + b` combines two batches.
+    """What a first pass has found in some rows; `a + b` combines two batches.
 
     Attributes
     ----------
     n_rows : int
-        The number of rows.
+        Their number.
     labels : frozenset
         The labels.
     heaviest : float
         The largest weight.
     units : tuple or None
-        All units if there are few, sorted in the end.
-    columns : dict of Seen
-        The variables.
-    score_ends : tuple of two arrays
-        The smallest and the largest score of each claim, by its key (`CORRECT` is last).
-    p : tuple of ndarray
-        The probabilities of sampled rows.
-    odd : dict
+        All units if there are few.
+    ends : mapping
+        Extreme values of each variable (`extreme_values`).
+    p_ends : ndarray
+        The probabilities of rows where a score is extreme.
+    odd : mapping
         Columns that cannot be variables, with the reason.
-    roles, part, declared
-        When all rows have been seen: their columns, what batches must know of all rows, and the
-        order of levels where the type of a column declares one.
-    exact : mapping
-        Exact summaries, where another pass over the rows has made them.
+    frames : tuple
+        Rows that have been drawn at random.
     """
 
     n_rows: int = 0
     labels: frozenset[Hashable] = frozenset()
     heaviest: float = -np.inf
     units: tuple[Hashable, ...] | None = ()
-    columns: dict[str, Seen] = field(default_factory=dict)
-    score_ends: tuple[Floats, Floats] = (np.zeros(0), np.zeros(0))
-    p: tuple[Floats, ...] = ()
+    ends: Mapping[str, AnyArray] = field(default_factory=dict)
+    p_ends: Floats = field(default_factory=lambda: np.zeros(0))
     odd: Mapping[str, str] = field(default_factory=dict)
-    roles: Roles = field(default_factory=lambda: Roles("", ()))
-    part: Part = field(default_factory=lambda: Part(()))
-    declared: Mapping[str, tuple[Hashable, ...]] = field(default_factory=dict)
-    exact: Mapping[Column, Summary] = field(default_factory=dict)
+    frames: tuple[Any, ...] = ()
 
     @classmethod
-    def of(cls, rows: Predictions, start: int, *, share: float = 1.0) -> Survey:
-        """Look at a batch, and keep about this share of its rows."""
+    def of(cls, frame: Any, start: int, *, roles: Roles, share: float) -> Seen:
+        """Check a batch, and draw about this share of its rows."""
+        rows = roles.read(batch_columns(frame), part=Part(()))
         if not len(rows):
             return cls()
-        sampled = sampled_rows(len(rows), share, start)
         units = () if rows.unit is None else distinct_groups(rows.unit)
         return cls(
             len(rows),
-            frozenset(rows.classes[:MOST_LEVELS]),
+            frozenset(rows.classes[:MOST_LABELS]),
             -np.inf if rows.weight is None else float(rows.weight.max()),
             tuple(units) if len(units) <= N_BUCKETS else None,
-            {one.name: Seen.of(one, sampled) for one in rows.variables},
-            _score_ends(rows.p),
-            (rows.p[sampled],),
+            {one.name: _ends(one) for one in rows.variables},
+            _extreme_rows(rows.p),
             rows.odd,
+            _drawn(frame, start, share=share),
         )
 
-    def __add__(self, other: Survey) -> Survey:
+    def __add__(self, other: Seen) -> Seen:
         if not (self.n_rows and other.n_rows):
             return self if self.n_rows else other
         units = None
         if self.units is not None and other.units is not None:
             union = {*self.units, *other.units}
             units = tuple(union) if len(union) <= N_BUCKETS else None
-        odd = {**self.odd, **other.odd}
-        return Survey(
+        both = self.ends.keys() & other.ends.keys()
+        joined = {name: np.concatenate([self.ends[name], other.ends[name]]) for name in both}
+        return Seen(
             self.n_rows + other.n_rows,
-            self.labels | other.labels if len(self.labels) < MOST_LEVELS else self.labels,
+            self.labels | other.labels if len(self.labels) < MOST_LABELS else self.labels,
             max(self.heaviest, other.heaviest),
             units,
-            {
-                name: one + other.columns[name]
-                for name, one in self.columns.items()
-                if name not in odd
-            },
-            (
-                np.minimum(self.score_ends[0], other.score_ends[0]),
-                np.maximum(self.score_ends[1], other.score_ends[1]),
-            ),
-            self.p + other.p,
-            odd,
+            {name: extreme_values(ends) for name, ends in joined.items()},
+            _extreme_rows(np.concatenate([self.p_ends, other.p_ends])),
+            {**self.odd, **other.odd},
+            self.frames + other.frames,
         )
 
-    def settled(
-        self,
-        roles: Roles,
-        classes: Sequence[Hashable] | None,
-        declared: Mapping[str, tuple[Hashable, ...]],
-        *,
-        calendar: bool = False,
-    ) -> Survey:
-        """Find the classes, the scale of weights, and the dates, when all rows have been seen."""
-        if not self.n_rows:
+
+def _ends(variable: Variable) -> AnyArray:
+    """Return the extreme numbers of a variable; of levels, whether one is missing."""
+    if variable.kind == "levels":
+        return np.full(int(variable.missing().any()), np.nan)
+    return extreme_values(variable.values)
+
+
+def _extreme_rows(p: Floats) -> Floats:
+    """Return the probabilities of rows where the score of a claim is smallest or largest."""
+    # Column by column: numpy is slow at reducing the short rows of an array.
+    columns = [p, np.abs(p - 0.5)] if p.ndim == 1 else [*p.T, reduce(np.maximum, p.T)]
+    return p[sorted({int(find(one)) for one in columns for find in (np.argmin, np.argmax)})]
+
+
+@dataclass(frozen=True, eq=False)
+class Sample:
+    """The rows that bins are chosen from, in place of all rows of a stream.
+
+    Attributes
+    ----------
+    stream : Stream
+        All rows.
+    variables : tuple of Variable
+        The variables, and the parts of dates: of sampled rows and at their ends.
+    sampled : bool
+        Whether some rows are not in the sample.
+    units : tuple
+        All units if there are few, sorted.
+    odd : mapping
+        Columns that cannot be variables, with the reason.
+    """
+
+    stream: Stream
+    variables: tuple[Variable, ...]
+    sampled: bool
+    units: tuple[Hashable, ...]
+    odd: Mapping[str, str]
+    _p: Floats
+
+    @classmethod
+    def of(
+        cls, stream: Stream, classes: Sequence[Hashable] | None, *, calendar: bool = False
+    ) -> Sample:
+        """Read rows once; `calendar` says whether parts of dates are variables, too."""
+        rows, roles = stream.rows, stream.roles
+        wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
+        share = min(1.0, wanted / max(stream.n_all, 1))
+        look = partial(Seen.of, roles=roles, share=share)
+        seen = reduce(add, rows.map(roles.columns, look), Seen())
+        if not seen.n_rows:
             raise InputError(
                 "y has no label at any row", "at least one outcome is needed", argument="y"
             )
-        if roles.sample_weight is not None and self.heaviest == 0:
+        if roles.sample_weight is not None and seen.heaviest == 0:
             raise no_weight()
-        if roles.groups is not None and self.units is not None:
-            check_two_groups(len(self.units))
-        with rows_numbered_from(None):
-            n_classes = 2 if len(roles.p) == 1 else len(roles.p)
-            found = Labels.of(list(self.labels)).encode(n_classes, classes)[1]
-        by_meaning = classes is None and found in ((0, 1), (False, True))
-        exponent = weight_exponent(self.heaviest) if self.heaviest > 0 else 0
-        pairs = {name: one.with_dates() for name, one in self.columns.items()}
-        columns = {name: one for name, (one, _) in pairs.items()}
-        formats = {name: form for name, (_, form) in pairs.items() if form}
-        names = tuple(name for name in roles.v if name not in self.odd)
-        parts = _calendar(columns, names) if calendar else {}
-        return replace(
-            self,
-            units=tuple(sort_levels(np.zeros(0, np.intp), list(self.units or ()))[1]),
-            columns=columns | {part_name(part): one for part, one in parts.items()},
-            roles=replace(roles, v=names, must_read=None),
-            part=Part(found, by_meaning, exponent, formats, tuple(parts)),
-            declared=declared,
+        if roles.groups is not None and seen.units is not None:
+            check_two_groups(len(seen.units))
+        roles = replace(
+            roles, v=tuple(name for name in roles.v if name not in seen.odd), must_read=None
+        )
+        found = classes
+        if share < 1.0:  # there may be labels that are not in the sample
+            with rows_numbered_from(None):
+                n_classes = 2 if len(roles.p) == 1 else len(roles.p)
+                found = Labels.of(list(seen.labels)).encode(n_classes, classes)[1]
+        with rows_numbered_from(0 if share == 1.0 and rows.row_numbers_known else None):
+            drawn = roles.read(_joined(seen.frames), classes=found)
+        ends = seen.ends if share < 1.0 else {}
+        own = [_extended(one, ends.get(one.name, np.zeros(0))) for one in drawn.variables]
+        p_ends = in_class_order(seen.p_ends, drawn.classes, roles.pos_label)
+        part = Part(
+            drawn.classes,
+            classes is None and drawn.classes in ((0, 1), (False, True)),
+            weight_exponent(seen.heaviest) if seen.heaviest > 0 else 0,
+            {one.name: one.date_format for one in own if one.date_format},
+            tuple(parts_of(own)) if calendar else (),
+        )
+        return cls(
+            replace(stream, roles=roles, part=part),
+            with_calendar(own) if calendar else tuple(own),
+            share < 1.0,
+            tuple(sort_levels(np.zeros(0, np.intp), list(seen.units or ()))[1]),
+            seen.odd,
+            np.concatenate([drawn.p, p_ends]) if share < 1.0 else drawn.p,
         )
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The variables: columns, and parts of dates."""
-        return (*self.roles.v, *map(part_name, self.part.calendar))
+    def score(self, key: int) -> Variable:
+        """Return the score of a claim."""
+        classes = self.stream.part.classes
+        rows = Predictions(np.zeros(len(self._p), np.intp), self._p, classes)
+        return Variable(SCORE, "numeric", claim_of(rows, key).score)
 
-    def bins(self, column: Column, n_fine: int, **options: Any) -> tuple[Any, Any]:
+    def bins(
+        self, variable: Variable, column: str | int, options: BinOptions, n_fine: int
+    ) -> tuple[Any, Any]:
         """Choose the bins of a variable, or of a claim's score, and finer ones."""
-        variable = self._blank(column)
-        if variable.kind != "levels":
-            sample = self._sampled(column)
-            summary = self.exact.get(column, sample)
-            return fine_bins(
-                variable, **options, n_fine=n_fine, summary=summary, fine_summary=sample
-            )
-        found = self.columns[str(column)]
-        is_part = column not in self.roles.v  # of a date, with levels in the calendar's order
-        levels = list(found.counts)
-        if str(column) in self.declared:
-            levels = [level for level in self.declared[str(column)] if level in found.counts]
-        elif not is_part:
-            levels = sort_levels(np.zeros(0, np.intp), levels)[1]
-        counts = np.array([found.counts[level] for level in levels], dtype=np.intp)
-        variable = replace(variable, levels=tuple(levels))
-        bins: Any = fine_bins(variable, **options, counts=(counts, found.n_missing))[0]
-        # There may be more levels than were counted; weekdays and months are those of the sample.
-        if found.pruned or is_part:
-            bins = replace(bins, open=True)
-        return bins, bins
-
-    def left_out(self, rare: float) -> dict[str, str]:
-        """Return the columns that an audit leaves out unless they are named, with the reason."""
-        facts = {name: self.columns[name].facts(self.n_rows) for name in self.names}
-        found = {name: reason_to_leave_out(name, one, rare) for name, one in facts.items()}
-        return {name: reason for name, reason in found.items() if reason} | dict(self.odd)
-
-    def date_notes(self) -> tuple[str, ...]:
-        """Return notes on text that was read as dates, or could not be."""
-        forms = self.part.date_formats
-        notes = [
-            date_note(name, tuple(self.columns[name].counts), forms.get(name, ""))
-            for name in self.roles.v
-            if name in forms or self.columns[name].blank.kind == "levels"
-        ]
-        return tuple(note for note in notes if note)
-
-    def with_exact_edges(
-        self, rows: LazyRows, keys: Sequence[int], options: Any, score: Any
-    ) -> Survey:
-        """Pass over the rows once more, for exact quantiles instead of those of the sample.
-
-        Parameters
-        ----------
-        rows : LazyRows
-            The rows.
-        keys : sequence of int
-            The claims whose scores are binned.
-        options, score : dict
-            How variables and scores are binned.
-        """
-
-        def choose(column: Column, summary: Summary) -> None:
-            how = options if isinstance(column, str) else score
-            fine_bins(self._blank(column), **how, summary=summary)
-
-        columns: list[Column] = [*self.names, *keys]
-        numeric = [column for column in columns if self._blank(column).kind != "levels"]
-        samples = {column: self._sampled(column) for column in numeric}
-        samples = {column: sample for column, sample in samples.items() if sample.sampled}
-        for column, sample in samples.items():
-            choose(column, sample)  # notes which quantiles are needed
-        reach = REACH
-        for _ in range(MOST_PASSES if samples else 0):
-            brackets = {column: sample.brackets(reach) for column, sample in samples.items()}
-            exact = self._ranked(rows, brackets)
-            try:
-                for column, summary in exact.items():
-                    choose(column, summary)
-            except MissedError:
-                reach *= WIDER
-                continue
-            return replace(self, exact=exact)
-        return self
-
-    def _ranked(
-        self, rows: LazyRows, brackets: dict[Column, Floats]
-    ) -> dict[Column, RankedSummary]:
-        """Count the rows of all batches by brackets."""
-        work = partial(_ranks_of, brackets=brackets)
-        batches = [one for part in map_checked(rows, self.roles, self.part, work) for one in part]
-        found = {}
-        for column, ends in ((column, self._ends(column)) for column in brackets):
-            ranks = [batch[column] for batch in batches]
-            if ranks:
-                found[column] = RankedSummary(reduce(add, ranks), brackets[column], ends)
-            if not ranks or found[column].n_rows != ends.n_finite:
-                raise InputError(
-                    "data has other rows in each pass over it",
-                    "let them be written down before they are read, or omit edges",
-                    argument="data",
-                )
-        return found
-
-    def _blank(self, column: Column) -> Variable:
-        if isinstance(column, str):
-            return self.columns[column].blank
-        return Variable(SCORE, "numeric", np.zeros(0))
-
-    def _ends(self, column: Column) -> Ends:
-        if isinstance(column, str):
-            return self.columns[column].numbers[""].ends
-        # The ends were found before it was known which class comes first.
-        turned = len(self.roles.p) == 1 and position_of(self.classes, self.roles.pos_label) == 0
-        key = 1 - column if turned and column != CORRECT else column
-        low, high = (float(ends[key]) for ends in self.score_ends)
-        return Ends(low, high, self.n_rows)
-
-    def _sampled(self, column: Column) -> Summary:
-        """Return what the sampled rows say of a numeric variable, or of a claim's score."""
-        if isinstance(column, str):
-            values = self.columns[column].numbers[""].values
-        else:
-            p = in_class_order(np.concatenate(self.p), self.classes, self.roles.pos_label)
-            blank = Predictions(np.zeros(len(p), np.intp), p, self.classes)
-            values = claim_of(blank, column).score
-        ends = self._ends(column)
-        everything = len(values) == self.n_rows  # then nothing is left to chance
-        sampled = not everything and ends.n_finite > 0
-        return Summary(values[np.isfinite(values)], ends, sampled=sampled)
-
-    @property
-    def classes(self) -> tuple[Hashable, ...]:
-        """The labels, in the order of the columns of `p`."""
-        return self.part.classes
+        sampled = self.sampled
+        if sampled and options["edges"] == "exact" and variable.kind != "levels":
+            variable = replace(variable, values=self.stream.numbers(column))
+            sampled = False
+        coarse, fine = fine_bins(variable, **options, n_fine=n_fine, sampled=sampled)
+        if self.sampled and isinstance(coarse, LevelBins):  # there may be more levels
+            coarse = fine = replace(coarse, open=True)
+        return coarse, fine
 
 
-def survey_of(
-    rows: LazyRows,
-    roles: Roles,
-    classes: Sequence[Hashable] | None,
-    n_rows: int,
-    *,
-    calendar: bool = False,
-    declared: Mapping[str, tuple[Hashable, ...]] | None = None,
-) -> Survey:
-    """Read rows once to find what is needed to choose bins; `declared` has the order of levels."""
-    wanted = min(SAMPLE, MOST_SAMPLED // len(roles.columns))
-    work = partial(Survey.of, share=min(1.0, wanted / max(n_rows, 1)))
-    seen = reduce(add, map_checked(rows, roles, Part(()), work), Survey())
-    order = rows.declared_levels() if declared is None else declared
-    return seen.settled(roles, classes, order, calendar=calendar)
-
-
-def _calendar(columns: dict[str, Seen], names: Sequence[str]) -> dict[CalendarPart, Seen]:
-    """Return the parts of dates that are variables of their own, as far as the sample tells."""
-    found: dict[CalendarPart, Seen] = {}
-    for name in names:
-        blank = columns[name].blank
-        if blank.kind != "datetime":
-            continue
-        dates = replace(blank, values=columns[name].numbers[""].values)
-        ends = columns[name].numbers[""].ends
-        for part in calendar_parts(dates, (ends.low, ends.high), names):
-            one = Seen.of(part_variable(dates, part), np.arange(len(dates)))
-            if one.counts:
-                scale = ends.n_finite / sum(one.counts.values())
-                counts = {level: round(scale * n) for level, n in one.counts.items()}
-                one = replace(one, counts=counts, n_missing=ends.n_missing, numbers={})
-            else:
-                own = one.numbers[""].ends
-                of_all = replace(ends, low=own.low, high=own.high)
-                one = replace(one, numbers={"": replace(one.numbers[""], ends=of_all)})
-            found[part] = one
-    return found
-
-
-def _ranks_of(
-    rows: Predictions, start: int, *, brackets: dict[Column, Floats]
-) -> tuple[dict[Column, Ranks], ...]:
-    """Count the rows of a batch by the brackets of each column; tuples of batches are added."""
-    held: dict[Column, Any] = {one.name: one.values for one in rows.variables}
-    held |= {key: claim_of(rows, key).score for key in brackets if isinstance(key, int)}
-    found = {column: Ranks.of(held[column], ends) for column, ends in brackets.items() if len(rows)}
-    return (found,) if found else ()
-
-
-def _score_ends(p: Floats) -> tuple[Floats, Floats]:
-    """Return the smallest and the largest score of each claim, by its key (`CORRECT` is last)."""
-    ends = []
-    for start in range(0, len(p), _STRETCH):
-        part = p[start : start + _STRETCH]
-        # Column by column: numpy is slow at reducing the short rows of an array.
-        columns = [1.0 - part, part] if part.ndim == 1 else list(part.T)
-        columns.append(reduce(np.maximum, columns))
-        ends.append([(column.min(), column.max()) for column in columns])
-    found = np.array(ends)
-    return found[:, :, 0].min(axis=0), found[:, :, 1].max(axis=0)
+def _extended(variable: Variable, ends: AnyArray) -> Variable:
+    """Return a variable with more values; of levels, missing ones."""
+    if variable.kind == "levels":
+        ends = np.full(len(ends), -1)
+    return replace(variable, values=np.concatenate([variable.values, ends]), text=None)

@@ -122,12 +122,12 @@ def calibrate(**given: Any) -> None:
 def _worth_reading(table: pa.Table, names: list[str]) -> list[str]:
     """Say which columns are read, and which an audit would leave out as well."""
     from varcal._input.dates import with_dates  # noqa: PLC0415  slow to load
-    from varcal._input.left_out import ColumnFacts, reason_to_leave_out  # noqa: PLC0415
+    from varcal._input.left_out import reason_to_leave_out  # noqa: PLC0415
     from varcal._input.variables import read_columns  # noqa: PLC0415
 
     found, reasons = read_columns({name: table.column(name) for name in names}, ())
     for variable in found:
-        reason = reason_to_leave_out(variable.name, ColumnFacts.of(with_dates(variable)))
+        reason = reason_to_leave_out(with_dates(variable))
         reasons |= {variable.name: reason} if reason else {}
     kept = [name for name in names if name not in reasons]
     say("note", f"columns read: {', '.join(kept) or 'none but the score'}")
