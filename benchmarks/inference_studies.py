@@ -198,7 +198,7 @@ def clustered(many: int, rows: int, tilt: float, replicates: int, seed: int) -> 
         shared = np.where(rng.random(n) < 0.7, rng.random(many)[unit], rng.random(n))
         y = shared < s + tilt * (2 * v - 1)
         predictions = internals.Predictions.of(y, s, v, groups=unit)
-        (claim,) = internals.claims(predictions, "positive")
+        claim = internals.claim_of(predictions, 1)
         found.append(
             internals.profile_of(predictions, claim, predictions.variables[0], BIN_OPTIONS, 200)
         )
@@ -267,7 +267,7 @@ def fine_cells(seed: int) -> Figures:
         v, s = rng.random(5000), rng.uniform(0.3, 0.7, 5000)
         y = (rng.random(5000) < s - 0.04 * np.sin(6 * v)).astype(int)
         predictions = internals.Predictions.of(y, s, v)
-        (claim,) = internals.claims(predictions, "positive")
+        claim = internals.claim_of(predictions, 1)
         found = internals.profile_of(
             predictions, claim, predictions.variables[0], BIN_OPTIONS, n_fine=internals.N_FINE
         )

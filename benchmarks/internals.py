@@ -22,7 +22,7 @@ PLACES = (
     "_inference.error_sums:ErrorSums",
     "_inference.error_sums:constant_gap_variance",
     "_inference.gap_law:GapLaw",
-    "_input.events:claims",
+    "_input.labels:claim_of",
     "_input.predictions:Predictions",
     "_measures.estimate:profile_test",
     "_monitor.detectors:Detector",

@@ -33,19 +33,14 @@ def arguments_named(**names: str) -> Iterator[None]:
     """Name arguments in errors as the function does that the user has called.
 
     >>> with arguments_named(v="X"):
-    ...     print(argument_name("v"), argument_name("y"))
-    X y
+    ...     print(InputError("v names a column twice", argument="v").message)
+    X names a column twice
     """
     token = _NAMES.set({**_NAMES.get(), **names})
     try:
         yield
     finally:
         _NAMES.reset(token)
-
-
-def argument_name(argument: str) -> str:
-    """Return what the user calls an argument, such as "X" where variables are usually "v"."""
-    return _NAMES.get().get(argument, argument)
 
 
 @contextmanager
@@ -121,7 +116,9 @@ class InputError(VarcalError, ValueError):
         argument: str = "",
         settings: Mapping[str, object] | None = None,
     ) -> None:
-        self.argument = argument
+        self.argument = _NAMES.get().get(argument, argument)
+        if argument and re.match(rf"{argument}\b", message):
+            message = self.argument + message.removeprefix(argument)
         self.settings = dict(settings or {})
         self._template = hint
         super().__init__(message, self._hint(python_setting))

@@ -19,8 +19,8 @@ from varcal._audit.means import judge_means, mean_limit, mean_notes
 from varcal._audit.result import Audit
 from varcal._audit.suspicion import suspicions
 from varcal._input.dates import read_parts
-from varcal._input.events import CORRECT, claim_names
 from varcal._input.frames import BY_POSITION, columns_by_name
+from varcal._input.labels import CORRECT, claim_names
 from varcal._input.left_out import WholeTable, all_left_out, explicit_names, must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._measures.curve import curve_of

@@ -30,9 +30,9 @@ from varcal._inference.paired import (
     unpaired_interval,
 )
 from varcal._input.dates import with_calendar
-from varcal._input.events import CORRECT, audit_keys, claim_of, predicted
 from varcal._input.frames import Table, check_indexes, frame_of
 from varcal._input.groups import buckets
+from varcal._input.labels import CORRECT, audit_keys, claim_of, predicted
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions, other_columns
 from varcal._input.variables import Variable

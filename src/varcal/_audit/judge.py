@@ -19,8 +19,8 @@ from varcal._inference.debiased import LawErrors, over_bins, with_p
 from varcal._inference.error_sums import ErrorSums
 from varcal._inference.gap_law import GapLaw, cell_law, finer_law, gap_interval, gap_law, part_of
 from varcal._inference.multiplicity import benjamini_hochberg, cauchy, holm, rank_range
-from varcal._input.events import CORRECT, Claim
 from varcal._input.groups import buckets
+from varcal._input.labels import CORRECT, Claim
 from varcal._input.predictions import Predictions
 from varcal._measures.bin_table import BinTable, bin_columns, table_of
 from varcal._measures.estimate import measure_and_test, overall_gap

@@ -27,8 +27,8 @@ from varcal._inference.debiased import LEAST_PART, LawErrors, debiased, lower_li
 from varcal._inference.gap_law import GapLaw, law_of_sides, plug_in_mean
 from varcal._inference.multiplicity import two_sided_quantile
 from varcal._inference.paired import LEAST, mean_interval, row_losses
-from varcal._input.events import CORRECT, Claim, claim_of, predicted
 from varcal._input.frames import frame_of
+from varcal._input.labels import CORRECT, Claim, claim_of, predicted
 from varcal._input.predictions import Predictions
 from varcal._input.variables import sort_levels
 from varcal._sums.bins import Bins, NumericBins, joint_index

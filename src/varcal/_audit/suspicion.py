@@ -10,7 +10,7 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal._audit.record import AuditRow
-from varcal._input.events import CORRECT, claim_of
+from varcal._input.labels import CORRECT, claim_of
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Variable
 from varcal._sums.evidence import Evidence, InMemory

@@ -9,7 +9,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Ints
 from varcal._input.variables import Variable, present_levels, refuse_rows, sort_levels
-from varcal.exceptions import InputError, argument_name
+from varcal.exceptions import InputError
 
 #: Groups are hashed into at most this many buckets.
 N_BUCKETS = 256
@@ -18,7 +18,7 @@ N_BUCKETS = 256
 def check_units(unit: Variable) -> Variable:
     """Refuse rows without a group."""
     hint = "every row must belong to a group"
-    refuse_rows(unit.missing(), None, argument_name("groups"), "is missing", hint)
+    refuse_rows(unit.missing(), None, "groups", "is missing", hint)
     return unit
 
 
@@ -87,8 +87,7 @@ def sided_buckets(
 def check_two_groups(n_groups: int) -> None:
     """Refuse a single group."""
     if n_groups < 2:
-        name = argument_name("groups")
-        raise InputError(f"{name} has only one group", "at least two groups are needed", name)
+        raise InputError("groups has only one group", "at least two groups are needed", "groups")
 
 
 def _positions(unit: Variable, known: Sequence[Hashable]) -> Ints:

@@ -25,7 +25,7 @@ from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels, Part, position_of
 from varcal._input.variables import Variable, extremes, read_columns, refuse_rows
 from varcal._options import checked
-from varcal.exceptions import InputError, argument_name
+from varcal.exceptions import InputError
 
 #: Stands for "every column of data that has no other role".
 ALL = "every other column"
@@ -98,8 +98,8 @@ class Predictions:
         """The number of each row's unit, None without groups."""
         return None if self.unit is None else group_numbers(self.unit)
 
-    def take(self, rows: AnyArray, **changes: Any) -> Predictions:
-        """Return the given rows (positions or a mask); `changes` are other fields to replace.
+    def take(self, rows: AnyArray | slice, **changes: Any) -> Predictions:
+        """Return the given rows; `changes` are other fields to replace.
 
         >>> Predictions.of([0, 1, 1], [0.2, 0.9, 0.4]).take(np.array([2, 0])).p
         array([0.4, 0.2])
@@ -197,12 +197,11 @@ class Predictions:
         if sample_weight is not None:
             weight = numbers_of(column_of(sample_weight, table, "sample_weight"), "sample_weight")
         if groups is not None:
-            name = argument_name("groups")
-            unit = Variable.of(column_of(groups, table, name), name, name)
+            unit = Variable.of(column_of(groups, table, "groups"), "groups", "groups")
         lengths = {"y": len(labels), "p": len(given)}
         lengths |= {f"variable {variable.name!r}": len(variable) for variable in variables}
         lengths |= {} if weight is None else {"sample_weight": len(weight)}
-        lengths |= {} if unit is None else {unit.name: len(unit)}
+        lengths |= {} if unit is None else {"groups": len(unit)}
         if part is not None and not any(lengths.values()):
             return cls.empty(part, 0)
         check_lengths(lengths, by_name=table is not None)
@@ -372,19 +371,19 @@ def _variables(
     """Return the variables, their library, and columns that cannot be variables."""
     if v is None:
         return (), None, {}
-    argument = argument_name("v")
     names = column_names(v, table)
     if names is not None and table is not None:
         if len(set(names)) < len(names):
-            problem = f"{argument} names a column twice: {names}"
-            raise InputError(problem, "name each variable once", argument)
-        columns, library = {name: table.column(name, argument) for name in names}, table.backend
+            problem = f"v names a column twice: {names}"
+            raise InputError(problem, "name each variable once", "v")
+        columns = {name: table.column(name, "v") for name in names}
+        library = table.backend
     else:
-        columns = columns_by_name(column_of(v, table, argument), argument)
+        columns = columns_by_name(column_of(v, table, "v"), "v")
         if not columns:
             shape = f" (shape {np.shape(v)})" if isinstance(v, np.ndarray) else ""
-            problem = f"{argument} has no columns{shape}"
-            raise InputError(problem, "give at least one variable", argument)
+            problem = f"v has no columns{shape}"
+            raise InputError(problem, "give at least one variable", "v")
         library = library_of(next(iter(columns.values())))
     found, odd = read_columns(columns, must_read)
     return found, library, odd
@@ -392,16 +391,18 @@ def _variables(
 
 def _dated(variable: Variable, part: Part | None) -> Variable:
     """Read text as dates where it is dates; of a batch, where all rows are."""
+    if not variable.levels:
+        return variable
     if part is None:
         return with_dates(variable)
     form = part.date_formats.get(variable.name)
-    if form is None or variable.kind != "levels" or not variable.levels:
+    if form is None:
         return variable
     found = as_dates(variable, form)
     if found is None:
         problem = f"variable {variable.name!r} holds text that is not a date written as {form}"
         hint = "correct it, or convert the column to dates"
-        raise InputError(problem, hint, argument_name("v"))
+        raise InputError(problem, hint, "v")
     return found
 
 

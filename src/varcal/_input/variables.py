@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
-from varcal.exceptions import InputError, VarcalWarning, argument_name, row_text
+from varcal.exceptions import InputError, VarcalWarning, row_text
 
 Kind = Literal["numeric", "datetime", "duration", "levels"]
 
@@ -72,8 +72,8 @@ class Variable:
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: AnyArray) -> Self:
-        """Return the variable on the given rows (positions or a mask)."""
+    def take(self, rows: AnyArray | slice) -> Self:
+        """Return the variable on the given rows."""
         text = None if self.text is None else self.text.take(rows)
         return replace(self, values=self.values[rows], text=text)
 
@@ -105,7 +105,7 @@ class Variable:
         ('levels', array([ 1,  0, -1,  1]), ('a', 'b'))
         """
         kind = "variable" if argument in ("v", "X") else argument
-        called = argument_name(argument) if argument == name else f"{kind} {name!r}"
+        called = argument if argument == name else f"{kind} {name!r}"
         series = as_series(column)
         if series is not None:
             return _from_series(series, name, called)
@@ -204,7 +204,7 @@ def refuse_rows(
 def _refused(called: str, problem: str, hint: str) -> InputError:
     """Return the error about a column that cannot be read, such as "variable 'age'"."""
     argument = called.split(" ")[0]
-    argument = argument_name("v") if argument == "variable" else argument
+    argument = "v" if argument == "variable" else argument
     return InputError(f"{called} {problem}", hint, argument)
 
 

@@ -243,7 +243,8 @@ def vece(
 def calibration_error(stats: BinnedStats, norm: int | str = 1, side: str = "both") -> float:
     """Return the error over the bins of a table, for `ece` and `vece`."""
     filled = stats.total("weight") > 0
-    gap, share = stats.gap[filled], stats.share[filled]
+    weight, hit, score = (stats.total(name)[filled] for name in ("weight", "hit", "score"))
+    gap, share = (score - hit) / weight, weight / weight.sum()
     if side == "over":
         size = np.maximum(gap, 0.0)
     else:

@@ -10,8 +10,7 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints, ratio_or_zero
 from varcal._edge_texts import edge_texts, zone_text
-from varcal._input.events import CORRECT, claim_names, collected_keys
-from varcal._input.labels import position_of
+from varcal._input.labels import CORRECT, claim_names, collected_keys, position_of
 from varcal._sums.bins import Bins, NumericBins, coarse_index
 from varcal._sums.plan import BinPlan, Collected, Wanted
 from varcal._sums.stats import FIELDS, STAKES

@@ -22,7 +22,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from varcal._arrays import Bools, Floats, Ints, Singles
-from varcal._input.events import CORRECT
+from varcal._input.labels import CORRECT
 from varcal._input.predictions import Predictions
 
 #: Terms of the series of the dependence; more change ρ by less than a percent for ρ up to 0.8.

@@ -12,7 +12,7 @@ from scipy.special import ndtr, stdtr
 from varcal._arrays import Floats, Ints
 from varcal._files.schema import built_from, plain, restored
 from varcal._inference.multiplicity import cauchy, student_quantile
-from varcal._input.events import CORRECT, audit_keys, claim_names, claim_of
+from varcal._input.labels import CORRECT, audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable

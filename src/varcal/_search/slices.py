@@ -29,8 +29,8 @@ from scipy.special import log_ndtr, ndtri_exp
 
 from varcal._arrays import Bools, Floats, Singles
 from varcal._inference.multiplicity import two_sided_quantile
-from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.groups import buckets, check_two_groups, distinct_groups
+from varcal._input.labels import audit_keys, claim_names, claim_of
 from varcal._input.left_out import must_read
 from varcal._input.predictions import ALL, Predictions
 from varcal._input.variables import Variable

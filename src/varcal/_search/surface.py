@@ -10,9 +10,9 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints
 from varcal._inference.bands import GAP, cell_variance, effective_groups, group_factor
-from varcal._input.events import audit_keys, claim_names, claim_of
 from varcal._input.frames import frame_of
 from varcal._input.groups import buckets
+from varcal._input.labels import audit_keys, claim_names, claim_of
 from varcal._input.predictions import ALL
 from varcal._options import checked
 from varcal._search.cells import (

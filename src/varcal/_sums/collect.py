@@ -16,7 +16,7 @@ from varcal._arrays import AnyArray
 from varcal._files.saved import Kind
 from varcal._files.schema import BrokenError, array_of, built, conform, plain
 from varcal._input.dates import part_name
-from varcal._input.events import COLLECTED_EVENTS, CORRECT
+from varcal._input.labels import COLLECTED_EVENTS, CORRECT
 from varcal._input.left_out import all_left_out, must_read
 from varcal._input.predictions import ALL
 from varcal._options import check_choice, check_names, checked, number, or_none

@@ -14,9 +14,9 @@ from typing import Any
 
 from varcal._arrays import Bools
 from varcal._input.dates import part_name, with_calendar
-from varcal._input.events import CORRECT, Claim, audit_keys, claim_keys, claim_of, predicted
 from varcal._input.frames import check_indexes
 from varcal._input.groups import buckets, sided_buckets
+from varcal._input.labels import CORRECT, Claim, audit_keys, claim_keys, claim_of, predicted
 from varcal._input.left_out import all_left_out, explicit_names
 from varcal._input.predictions import ALL, Predictions, no_weight
 from varcal._input.variables import Variable
@@ -43,9 +43,9 @@ from varcal._sums.plan import (
 )
 from varcal._sums.profile import Profile, SidedProfile, correct_of
 from varcal._sums.sources import fits_in_memory, lazy_rows
-from varcal._sums.stats import FIELDS, BinnedStats, bin_rows
+from varcal._sums.stats import CHUNK, FIELDS, BinnedStats, add_rows, bin_rows
 from varcal._sums.stream import SCORE, Roles, Sample, Stream
-from varcal.exceptions import InputError, argument_name
+from varcal.exceptions import InputError
 
 
 def gather(
@@ -82,7 +82,7 @@ def rows_of_call(
 
     Labels of rows in memory may be `soft`; `how` are further arguments of `Predictions.of`.
     """
-    lazy = lazy_rows(data)
+    lazy = None if data is None else lazy_rows(data)
     if lazy is None:
         arrays = {"y": y, "p": p, "X": v}
         arrays |= {name: how.get(name) for name in ("sample_weight", "groups")}
@@ -198,13 +198,18 @@ class InMemory(Evidence):
 
     def table(self, key: int) -> BinnedStats:
         """Return a claim over the bins of all variables jointly, or of the score without them."""
-        claim, variables = self._claim(key), self.predictions.variables
+        rows, moments = self.predictions, self.question.moments
         bins = self._joint_bins
         if bins is None:
-            variables = (self._variable(key, None),)
-            bins = choose_bins(variables, **self.options)
-        weight, moments = self.predictions.weight, self.question.moments
-        return bin_rows(bins, variables, claim.score, claim.hit, weight, moments=moments)
+            bins = choose_bins((self._variable(key, None),), **self.options)
+        stats = BinnedStats.empty(bins)
+        for start in range(0, len(rows), CHUNK):  # claims of all rows would not stay in the cache
+            part = rows.take(slice(start, start + CHUNK))
+            claim = claim_of(part, key)
+            variables = part.variables or (Variable(SCORE, "numeric", claim.score),)
+            filling = stats, variables, None
+            add_rows([filling], claim.score, claim.hit, part.weight, moments=moments)
+        return stats
 
     @cached_property
     def _joint_bins(self) -> Bins | None:
@@ -395,17 +400,14 @@ class CollectedEvidence(Evidence):
     def about(self, v: object) -> CollectedEvidence:
         """Return the statistics of some variables, or of the score alone (None)."""
         names = [] if v is None else [v] if isinstance(v, str) else v
-        argument = argument_name("v")
         if not isinstance(names, list | tuple) or not all(isinstance(x, str) for x in names):
             raise InputError(
-                f"{argument} is a {type(v).__name__}",
-                "give the name of a variable that was collected",
-                argument,
+                f"v is a {type(v).__name__}", "give the name of a variable that was collected", "v"
             )
         known = {variable.name: variable for variable in self.along}
         for name in names:
             if name not in known:
-                raise InputError.no_column(name, known, argument)
+                raise InputError.no_column(name, known, "v")
         plan = replace(self.plan, along=tuple(known[x] for x in names))
         return CollectedEvidence(replace(self.collected, plan=plan))
 

@@ -14,16 +14,16 @@ import numpy as np
 
 from varcal._arrays import Floats, Ints
 from varcal._input.dates import date_note
-from varcal._input.events import (
+from varcal._input.groups import N_BUCKETS, buckets, sided_buckets
+from varcal._input.labels import (
     CORRECT,
+    Part,
     audit_keys,
     claim_keys,
     claim_of,
     collected_keys,
     predicted,
 )
-from varcal._input.groups import N_BUCKETS, buckets, sided_buckets
-from varcal._input.labels import Part
 from varcal._input.left_out import reason_to_leave_out
 from varcal._input.predictions import Predictions
 from varcal._input.variables import Kind, Variable

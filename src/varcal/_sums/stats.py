@@ -38,11 +38,11 @@ FIELDS = tuple(_SUMMED)
 _PLAIN = ("n", "weight", "hit", "score")
 
 #: Rows summed at a time: their temporary arrays stay in the processor's cache.
-_CHUNK = 65_536
+CHUNK = 65_536
 #: From this many terms of rows on, a sparse product replaces one `numpy.bincount` per term if there
 #: are several tables: it takes 2.2 ns instead of 6.1 for six terms of a row, but scipy.sparse must
 #: be loaded, and the terms copied.
-_FEW_TERMS = 4 * _CHUNK
+_FEW_TERMS = 4 * CHUNK
 
 #: The variance of a bin is shrunk towards its value under calibration, which has the weight of
 #: this many rows: a bin with few rows would otherwise have a variance near 0 by chance.
@@ -213,7 +213,7 @@ def add_rows(
         What adds the rows to each table.
     """
     # Adding the sums of a chunk costs as much as some rows.
-    step = max(_CHUNK, *(2 * stats.sums[0].size for stats, _, _ in tables))
+    step = max(CHUNK, *(2 * stats.sums[0].size for stats, _, _ in tables))
     for start in range(0, len(score), step):
         rows = slice(start, start + step)
         w = None if weight is None else weight[rows]

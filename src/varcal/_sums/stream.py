@@ -13,9 +13,8 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.dates import part_name, parts_of, with_calendar
-from varcal._input.events import claim_of
 from varcal._input.groups import N_BUCKETS, check_two_groups, distinct_groups
-from varcal._input.labels import Labels, Part
+from varcal._input.labels import Labels, Part, claim_of
 from varcal._input.predictions import (
     ALL,
     Predictions,
@@ -28,7 +27,7 @@ from varcal._options import check_choice
 from varcal._sums.bins import LevelBins
 from varcal._sums.choose_bins import SAMPLE, BinOptions, extreme_values, fine_bins
 from varcal._sums.sources import LazyRows, T, batch_columns
-from varcal.exceptions import InputError, argument_name, rows_numbered_from
+from varcal.exceptions import InputError, rows_numbered_from
 
 #: The name of the score if it is the variable.
 SCORE = "confidence"
@@ -120,7 +119,6 @@ class Roles:
 def _names(argument: str, value: object, known: Sequence[str]) -> tuple[str, ...]:
     """Return the columns that an argument names."""
     several = argument in ("p", "v")
-    argument = argument_name(argument)
     names: Any = () if value is None else (value,) if isinstance(value, str) else value
     is_names = isinstance(names, list | tuple) and all(isinstance(name, str) for name in names)
     if not is_names or (isinstance(value, list | tuple) and not several):
@@ -222,7 +220,7 @@ def _drawn(frame: Any, start: int, *, share: float) -> tuple[Any, ...]:
     rng = np.random.default_rng([_SEED, start])
     many = rng.binomial(len(batch), share)
     rows = np.sort(rng.choice(len(batch), many, replace=False, shuffle=False))
-    return (batch[rows.tolist(), :].to_native(),)
+    return (batch[rows, :].to_native(),)
 
 
 def _joined(frames: Sequence[Any]) -> Any:
