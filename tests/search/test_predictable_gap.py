@@ -66,7 +66,7 @@ def test_rounding_of_another_processor_has_no_influence():
     ("change", "message"),
     [
         ({"X": None}, "X is None"),
-        ({"groups": np.zeros(1500, int)}, "groups has 1 groups"),
+        ({"groups": np.zeros(1500, int)}, "groups has 1 group"),
         ({"level": 1}, "level must"),
         (world(100)[0], "there are 100 rows"),
     ],

@@ -44,26 +44,6 @@ MOST_LEVELS = 250
 
 
 @dataclass(frozen=True)
-class ClaimGap:
-    """The predictable gap of one claim.
-
-    Attributes
-    ----------
-    claim : str
-        "probability", "confidence" or "class …".
-    value, low : float
-        Estimate and lower limit.
-    p_value : float
-        Its own p-value.
-    """
-
-    claim: str
-    value: float
-    low: float
-    p_value: float
-
-
-@dataclass(frozen=True)
 class PredictableGap:
     """How much of the gap some variables and the score predict, intersections included.
 
@@ -80,8 +60,6 @@ class PredictableGap:
         How likely this would be if the scores were right whatever the variables.
     claim : str
         The claim that the value is about: that with the largest lower limit.
-    claims : tuple of ClaimGap
-        All claims.
     variables : tuple of str
         The variables.
     n_rows, n_blocks : int
@@ -98,7 +76,6 @@ class PredictableGap:
     low: float
     p_value: float
     claim: str
-    claims: tuple[ClaimGap, ...]
     variables: tuple[str, ...]
     n_rows: int
     n_blocks: int
@@ -234,17 +211,15 @@ def predictable_of(
     """Return the predictable gap of checked rows for the given claims."""
     if len(rows) < FEWEST_ROWS:
         raise InputError(
-            f"there are {len(rows)} rows; predictable_gap() learns from some of them and judges "
-            "others",
+            f"there are {len(rows)} rows; predictable_gap() learns from some and judges others",
             f"give at least {FEWEST_ROWS}",
             argument="y",
         )
     n_groups = FEWEST_GROUPS if rows.groups is None else len(np.unique(rows.groups))
     if n_groups < FEWEST_GROUPS:
         raise InputError(
-            f"groups has {n_groups} groups",
-            f"at least {FEWEST_GROUPS} are needed, because a group is either learned from or "
-            "judged",
+            f"groups has {count(n_groups, 'group')}",
+            f"at least {FEWEST_GROUPS} are needed: a group is either learned from or judged",
             argument="groups",
         )
     names = claim_names(rows.classes, keys)
@@ -252,15 +227,14 @@ def predictable_of(
     rows = rows.take(_sorted(rows))
     blocks = random_blocks(len(rows), BLOCKS, rows.groups, np.random.default_rng(random_state))
     each = 1 - (1 - level) / len(keys)
-    judged = [_claim(rows, key, blocks, each, random_state) for key in keys]
-    claims = [ClaimGap(names[key], *one) for key, one in zip(keys, judged, strict=True)]
-    worst = max(claims, key=lambda one: (one.low, one.value))
+    judged = {key: _claim(rows, key, blocks, each, random_state) for key in keys}
+    worst = max(keys, key=lambda key: (judged[key][1], judged[key][0]))
+    value, low, _ = judged[worst]
     return PredictableGap(
-        value=worst.value,
-        low=worst.low,
-        p_value=float(cauchy([np.array(one.p_value) for one in claims])),
-        claim=worst.claim,
-        claims=tuple(claims),
+        value=value,
+        low=low,
+        p_value=float(cauchy([np.array(p_value) for _, _, p_value in judged.values()])),
+        claim=names[worst],
         variables=tuple(variable.name for variable in rows.variables),
         n_rows=len(rows),
         n_blocks=BLOCKS,
