@@ -674,7 +674,33 @@ def _ladder(
         wrong = gain + _divergence(made[lower], made[higher])
         return way.mean(wrong, 2 * SURELY - 1)[1] > 0 and way.mean(gain)[0] >= matters
 
-    names, rungs = list(made), []
+    scores = {
+        name: (way.mean(one["log-loss"])[0], way.mean(one["accuracy"])[0])
+        for name, one in losses.items()
+    }
+    rungs = rungs_of(figures, scores, is_better)
+    digits = max(one.unit.digits for one in way.targets)
+    rate = way.targets[0].observed if way.two else 0.0
+    return Ladder(rungs, matters, digits, len(rows), sampled, rate)
+
+
+def rungs_of(
+    figures: Mapping[str, Figures],
+    scores: Mapping[str, tuple[float, float]],
+    is_better: Callable[[str, str], bool],
+) -> tuple[Rung, ...]:
+    """Return the rungs, with the figures of the worst target and the rung that is better.
+
+    Parameters
+    ----------
+    figures : mapping
+        The figures of each rung.
+    scores : mapping
+        The loss and the accuracy of each rung, in order.
+    is_better : callable
+        Whether a rung, named first, predicts better than a lower one.
+    """
+    names, rungs = list(scores), []
     for k, name in enumerate(names):
         every = figures[name].items()
         left = {key: max(several, key=lambda one: one.size) for key, several in every}
@@ -684,15 +710,13 @@ def _ladder(
                 average=left[AVERAGE, ""],
                 by_score=left[BY_SCORE, ""],
                 uneven={along: one for (kind, along), one in left.items() if kind == UNEVEN},
-                log_loss=way.mean(losses[name]["log-loss"])[0],
-                accuracy=way.mean(losses[name]["accuracy"])[0],
+                log_loss=scores[name][0],
+                accuracy=scores[name][1],
                 above=any(is_above(kind, x) for (kind, _), several in every for x in several),
                 better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
             )
         )
-    digits = max(one.unit.digits for one in way.targets)
-    rate = way.targets[0].observed if way.two else 0.0
-    return Ladder(tuple(rungs), matters, digits, len(rows), sampled, rate)
+    return tuple(rungs)
 
 
 def _divergence(p: Floats, q: Floats) -> Floats:
@@ -713,24 +737,49 @@ def _with_after(ladder: Ladder, audit: Audit, way: _Way, made: Mapping[str, Floa
     if ladder.suffices == AS_IT_IS:
         return ladder
     now, then = (claim_of(replace(rows, p=p), key).score for p in (rows.p, made[ladder.suffices]))
-    change, side = weight * (then - now), predicted(rows, key)
-    every = np.ones_like(side)
+    return with_after(ladder, audit, way.index, weight, then - now, predicted(rows, key))
 
-    def at(place: Place) -> Bools:
-        where = way.index[place.variable]
-        inside = (where >= place.first_bin) & (where <= place.last_bin)
-        return inside & (side == (place.side == audit.target.sides[1])) if place.side else inside
+
+def with_after(
+    ladder: Ladder,
+    audit: Audit,
+    index: Mapping[str, Ints],
+    weight: Floats,
+    change: Floats,
+    side: Bools | None = None,
+) -> Ladder:
+    """Add what the model says after a repair that changes each row by so much.
+
+    Parameters
+    ----------
+    ladder, audit : Ladder, Audit
+        What to add to, and the variables and places.
+    index : mapping
+        The bin of each row along each variable.
+    weight, change : ndarray
+        The weight of each row, and by how much the repair changes what the model says.
+    side : ndarray, optional
+        Whether each row is predicted to be of the named class.
+    """
+    every = np.ones(len(weight), dtype=bool)
+    parts = [every] if side is None else [every, ~side, side]
 
     def moved(cell: Ints, size: int, part: Bools) -> Floats:
-        return ratio_or_zero(*(_sums(cell[part], one[part], size) for one in (change, weight)))
+        sums = (_sums(cell[part], one[part], size) for one in (weight * change, weight))
+        return ratio_or_zero(*sums)
+
+    def rows_at(place: Place) -> Bools:
+        where = index[place.variable]
+        inside = (where >= place.first_bin) & (where <= place.last_bin)
+        return inside & parts[1 + audit.target.sides.index(place.side)] if place.side else inside
 
     after = {}
     for row in audit.rows:
         says = np.nan_to_num(np.array(row.table.columns["predicted"], dtype=np.float64))
-        where, size = way.index[row.variable], way.bins[row.variable].size
-        parts = [every, ~side, side][: len(says) // size]
-        steps = [moved(where, size, part) for part in parts]
+        size = len(row.bins["all"])
+        steps = [moved(index[row.variable], size, part) for part in parts[: len(row.bins)]]
         after[row.variable] = (says + np.concatenate(steps)).tolist()
-    masks = [every, *(at(place) for place in audit.places)]
-    places = [float(moved(np.zeros_like(rows.y), 1, mask)[0]) for mask in masks]
+    masks = [every, *(rows_at(place) for place in audit.places)]
+    nowhere = np.zeros(len(weight), dtype=np.intp)
+    places = [float(moved(nowhere, 1, mask)[0]) for mask in masks]
     return replace(ladder, after=after, places_after=places)

@@ -27,11 +27,11 @@ from varcal._audit.ladder import (
     Figures,
     Ladder,
     Left,
-    Rung,
     first_figures,
     in_order,
-    is_above,
     parts_of,
+    rungs_of,
+    with_after,
 )
 from varcal._audit.record import Target
 from varcal._audit.result import Audit
@@ -103,7 +103,12 @@ def _climb(way: _Way, audit: Audit, top: str, rng: np.random.Generator, *, sampl
         if way.evidence.relative:
             error /= np.average(made[name], weights=way.evidence.weight)
         figures[name] = half | {(AVERAGE, ""): [half[AVERAGE, ""][0].around(float(error))]}
-    return _with_after(_ladder(way, made, figures, sampled=sampled), audit, way, made)
+    ladder = _ladder(way, made, figures, sampled=sampled)
+    if ladder.suffices == AS_IT_IS:
+        return ladder
+    index = {one.name: joint_index(way.bins[one.name], [one]) for one in rows.variables}
+    change = made[ladder.suffices] - rows.p
+    return with_after(ladder, audit, index, way.evidence.weight, change)
 
 
 def _held_out(way: _Way, halves: Ints, allowed: list[str], stages: int) -> Floats:
@@ -178,39 +183,6 @@ def _ladder(
         wrong = way.mean((y - made[lower]) * apart, 2 * SURELY - 1)[1] > 0
         return wrong and way.mean(losses[lower] - losses[higher])[0] >= matters
 
-    names, rungs = list(made), []
-    for k, name in enumerate(names):
-        left = {key: one for key, (one,) in figures[name].items()}
-        rungs.append(
-            Rung(
-                name=name,
-                average=left[AVERAGE, ""],
-                by_score=left[BY_SCORE, ""],
-                uneven={along: one for (kind, along), one in left.items() if kind == UNEVEN},
-                log_loss=way.mean(losses[name])[0],
-                accuracy=0.0,
-                above=any(is_above(kind, one) for (kind, _), one in left.items()),
-                better=next((other for other in names[k + 1 :] if is_better(other, name)), ""),
-            )
-        )
-    return Ladder(tuple(rungs), matters, 1, len(y), sampled, scale=way.target.scale)
-
-
-def _with_after(ladder: Ladder, audit: Audit, way: _Way, made: Mapping[str, Floats]) -> Ladder:
-    """Add what the model predicts after the advised repair, along variables and at places."""
-    if ladder.suffices == AS_IT_IS:
-        return ladder
-    weight = way.evidence.weight
-    change, after = weight * (made[ladder.suffices] - way.rows.p), {}
-    index = {one.name: joint_index(way.bins[one.name], [one]) for one in way.rows.variables}
-    for row in audit.rows:
-        says = np.nan_to_num(np.array(row.table.columns["predicted"], dtype=np.float64))
-        of, size = index[row.variable], len(says)
-        total = np.maximum(np.bincount(of, weight, size), 1e-300)
-        after[row.variable] = (says + np.bincount(of, change, size) / total).tolist()
-    masks = [np.ones(len(weight), dtype=bool)]
-    for place in audit.places:
-        where = index[place.variable]
-        masks.append((where >= place.first_bin) & (where <= place.last_bin))
-    places = [float(change[mask].sum() / max(weight[mask].sum(), 1e-300)) for mask in masks]
-    return replace(ladder, after=after, places_after=places)
+    scores = {name: (way.mean(one)[0], 0.0) for name, one in losses.items()}
+    rungs = rungs_of(figures, scores, is_better)
+    return Ladder(rungs, matters, 1, len(y), sampled, scale=way.target.scale)
