@@ -36,7 +36,6 @@ from varcal.calibrators.variable.dependence import (
     judged_with_search,
     within_units,
 )
-from varcal.calibrators.variable.intervals import PENALTY_DOUBT
 from varcal.calibrators.variable.losses import LARGEST_LOG_POWER, LEAST_WEIGHT, PowerLoss, powered
 from varcal.calibrators.variable.reml import fit_blocks
 from varcal.calibrators.variable.shrinkage import NOTHING, Judge, Stage, make_folds
@@ -45,6 +44,7 @@ from varcal.calibrators.variable.two_classes import (
     BELOW_LEAST,
     CALIBRATED_SCORES,
     MOST_ROWS,
+    PENALTY_DOUBT,
     TINY,
     enough_rows,
 )
@@ -191,13 +191,13 @@ class ClassesModel:
         ℓ_A.
     map_share : float
         a.
+    applied : bool
+        Whether anything is applied, or calibration scores hold zeros, which are raised; otherwise
+        scores stay as they are.
     trees : Trees or None
         Trees of each class.
     tree_share : float
         c.
-    applied : bool
-        Whether anything is applied, or calibration scores hold zeros, which are raised; otherwise
-        scores stay as they are.
     """
 
     floor: float
@@ -208,9 +208,9 @@ class ClassesModel:
     full_share: float
     map: ClassMap | None
     map_share: float
-    trees: Trees | None
-    tree_share: float
     applied: bool
+    trees: Trees | None = None
+    tree_share: float = 0.0
 
     def steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         """Return the steps from all probabilities to the calibrated ones."""
@@ -354,13 +354,7 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
     class_map, by_class, third = None, Stage("classes"), second
     if judge.folds.splits() and not plain and k <= MOST_CLASSES:
         class_map, by_class, third = _judged_map(second, judge)
-    forest, grown = None, NOTHING
-    if trees and not plain and k <= MOST_CLASSES:
-        start = np.ascontiguousarray(third.T)
-        cut = TreeRows.of(list(start), columns, given.n_levels, y, mass, start)
-        forest, grown = fit_trees(cut, start, third, start, judge)
-    stages = (by_score, by_class, *([variables] if full else []), *([grown] if forest else []))
-    applied = any(each.share for each in stages) or bool((given.p == 0).any())
+    stages = (by_score, by_class, *([variables] if full else []))
     model = ClassesModel(
         floor,
         power,
@@ -370,10 +364,19 @@ def fit_many_classes(given: Given, *, trees: bool, plain: bool) -> tuple[Classes
         variables.share,
         class_map,
         by_class.share,
-        forest,
-        grown.share,
-        applied,
+        applied=any(each.share for each in stages) or bool((given.p == 0).any()),
     )
+    if trees and not plain and k <= MOST_CLASSES:
+        # The scale of held-out ℓ₃ differs between folds: trees split along the fitted one.
+        logits = steps.items(model.logit_steps(steps.class_scores(k)))
+        fitted = _normalized(evaluate(logits, given.p[picked], columns, given.n_levels))
+        start = np.ascontiguousarray(third.T)
+        along = list(np.ascontiguousarray(fitted.T))
+        cut = TreeRows.of(along, columns, given.n_levels, y, mass, start)
+        forest, grown = fit_trees(cut, start, third, start, judge)
+        if forest is not None:
+            model = replace(model, trees=forest, tree_share=grown.share, applied=True)
+            stages = (*stages, grown)
     return model, replace(record, stages=stages)
 
 

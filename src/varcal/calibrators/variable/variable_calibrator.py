@@ -47,11 +47,11 @@ class VariableCalibrator(Calibrator):
               m = s(z) + \sum_j f_j(v_j) + \sum_{(j,k)} h_{jk}(v_j, v_k),
 
     a curve s of the score; an additive model m with smooth functions of numbers and dates, random
-    effects of categories, effects of missing values and, where residuals ask for them, surfaces of
-    a few pairs; and boosted trees t. The smoothness of every function is estimated from the data
-    (REML), and logits are moderated by their posterior variance. More classes: a linear map of the
-    log-probabilities that is shrunk towards the identity, a power of the probabilities that
-    depends on the variables, and trees.
+    effects of categories, effects of missing values and, where residuals ask for them, jumps and
+    surfaces of a few pairs; and boosted trees t. The smoothness of every function is estimated from
+    the data (REML), and logits are moderated by their posterior variance. More classes: a linear
+    map of the log-probabilities that is shrunk towards the identity, a power of the probabilities
+    that depends on the variables, and trees.
 
     How much of each correction is applied (a, b, c) is judged on held-out rows: the share with the
     least loss, as far as its gain is more than chance. Scores that need no correction stay as they
@@ -263,9 +263,9 @@ class VariableCalibrator(Calibrator):
     ) -> tuple[Floats, Floats]:
         """Return intervals of the calibrated probabilities.
 
-        They are normal around the calibrated logit. Their variance is that of the additive model,
-        and what it may leave out, as far as residuals do not exclude it: jumps, which curves pass
-        smoothly, and products of two variables. Where trees and curves differ, either may be
+        They are normal around the calibrated logit. Their variance is that of the additive model
+        and of jumps, as far as residuals leave open whether, where and how far effects jump.
+        Where trees and curves differ, either may be
         right. With more classes they come from the posterior of the log-probability map and
         of the power. They are intervals of the probability of an outcome, not of the outcome. With
         `max_shift` they end where predictions must end.
