@@ -2,7 +2,7 @@
 
 python benchmarks/simulate_means.py TABLE ROWS [--samples N] [--world NAME ...] [--out FILE]
 
-Tables: test, power, coverage, bands, groups, trigger. One process; a line of JSON per world is
+Tables: test, power, coverage, groups, trigger. One process; a line of JSON per world is
 appended to the file, and worlds that it already holds are skipped.
 """
 
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.special import chdtrc
 
 from varcal._inference import mean_law
-from varcal._inference.mean_bands import mean_band
 from varcal._inference.mean_law import MeanSums, mean_error, mean_test, overall_limits
 from varcal._inference.multiplicity import cauchy
 
@@ -317,26 +316,6 @@ def truth_of(name: str, shape: str) -> float:
     return _TRUTHS[name, shape]
 
 
-def table_bands(name: str, n: int, samples: int, rng: Rng) -> dict:
-    """Return the simultaneous coverage of the band of the gap, misses by side, and the width."""
-    hits, width = [], []
-    many = min(200, n // 10)
-    for k in range(samples):
-        shape = ("none", "tilt")[k % 2]
-        v, rows, _ = draw(rng, name, n, 0.3, shape)
-        rank = np.argsort(np.argsort(v)) * many // n
-        x = np.bincount(rank, v) / np.bincount(rank)
-        true = (0.1 if WORLDS[name][1] else 1.0) + 0.3 * SHAPES[shape](x)
-        true = 0.1 * true if name == "soft labels" else true
-        band = mean_band(sums_of(name, rows, rank, many))
-        hits.append([bool((true > band.high).any()), bool((true < band.low).any())])
-        width.append(float(np.median(band.high - band.low)))
-    above, below = 100 * np.mean(hits, axis=0)
-    covers = 100 * (1 - np.mean(np.any(hits, axis=1)))
-    figures = {"covers": covers, "above": above, "below": below, "width": np.median(width)}
-    return {key: round(float(value), 3) for key, value in figures.items()}
-
-
 def table_trigger(name: str, n: int, samples: int, rng: Rng) -> dict:
     """Return coverage of the overall gap by effective errors and by the largest row's share."""
     found = []
@@ -359,7 +338,6 @@ def table_trigger(name: str, n: int, samples: int, rng: Rng) -> dict:
 
 
 TABLES = {
-    "bands": table_bands,
     "trigger": table_trigger,
     "test": table_test,
     "power": table_power,

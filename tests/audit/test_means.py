@@ -156,6 +156,18 @@ def test_few_large_amounts_are_said():
     assert "audit frequency and severity apart" in str(found).replace("\n", " ")
 
 
+def test_no_limit_is_above_what_the_bins_allow():
+    # Few cells with large claims: the law of the gaps allowed 198 % along four levels.
+    rng = np.random.default_rng(0)
+    size, place = rng.gamma(0.7, 200, 64) + 5, np.arange(64) % 4
+    rate = rng.poisson(0.13 * size) / size
+    found = vc.audit(rate, np.full(64, 0.13), {"place": place}, outcome="mean", exposure=size)
+    columns = found.row("place").table.columns
+    reach = max(abs(end) for name in ("gap_low", "gap_high") for end in columns[name])
+    assert found.row("place").high < 2 * reach
+    assert "percent" in str(found.since(found))
+
+
 def test_labels_of_zero_and_one_are_noted():
     rng = np.random.default_rng(0)
     y = rng.integers(0, 2, 500)

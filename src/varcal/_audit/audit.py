@@ -330,6 +330,8 @@ def _curve(
     evidence: Evidence, judged: Judged, name: str, keys: Sequence[int], level: float
 ) -> Curve:
     """Return the curve of a variable, of the target of its row."""
+    if isinstance(evidence, MeanEvidence):
+        raise no_means("a curve")
     row = next(row for row in judged.rows if row.variable == name)
     key = keys[[one.name for one in judged.targets].index(row.target)]
     along = evidence.profile(key, name)

@@ -25,6 +25,7 @@ from varcal._text import (
     Unit,
     level_text,
     p_text,
+    unit_of,
 )
 
 #: Cells with fewer rows in one of the audits are not compared.
@@ -52,18 +53,22 @@ class Changes(Shown):
         average, and by how much. A place is named only where something changed.
     level : float
         The level of the intervals: with this probability all of them contain the true change.
+    scale : {"points", "relative", "difference"}
+        How gaps are measured (`Target`).
     """
 
     columns: dict[str, list[Any]]
     level: float
     backend: str | None = None
+    scale: str = "points"
 
     def to_frame(self) -> Any:
         """Return the table as a frame of the input's library, pandas for arrays."""
         return frame_of(self.columns, self.backend)
 
     def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        made, unit = self.columns, Unit()
+        relative = self.scale == "relative"  # changes of errors are no A/E
+        made, unit = self.columns, Unit(word="percent") if relative else unit_of(self.scale)
         clearest = [
             f"{unit.signed(change)} {place}" if place else ""
             for place, change in zip(made["place"], made["place_change"], strict=True)
@@ -85,7 +90,7 @@ class Changes(Shown):
             "verdict": made["verdict"],
             **({"clearest change": clearest} if any(clearest) else {}),
         }
-        return f"Changes of the uneven error in points, {intervals}", columns, ""
+        return f"Changes of the uneven error in {unit.word}, {intervals}", columns, ""
 
 
 @dataclass(frozen=True)
@@ -114,6 +119,7 @@ def changes(
     backend: str | None = None,
     *,
     cells: bool = True,
+    scale: str = "points",
 ) -> Changes:
     """Compare the variables of two audits of independent sets of rows.
 
@@ -150,7 +156,9 @@ def changes(
     rows.sort(key=lambda row: -abs(row[3]) if row[3] == row[3] else 0.0)
     names = ["variable", "before", "after", "change", "low", "high", "p_adjusted", "verdict"]
     names += ["place", "place_change"]
-    return Changes({name: [row[k] for row in rows] for k, name in enumerate(names)}, level, backend)
+    return Changes(
+        {name: [row[k] for row in rows] for k, name in enumerate(names)}, level, backend, scale
+    )
 
 
 def cell_change(before: AuditRow, after: AuditRow) -> CellChange:

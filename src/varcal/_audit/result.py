@@ -356,12 +356,15 @@ class Audit:
                 "compare audits of the same outcome at the same level",
                 argument="previous",
             )
+        scale = self.target.scale
         return changes(
             {row.variable: row for row in previous.rows},
             {row.variable: row for row in self.rows},
             self.level,
             self.backend,
-            cells=not (self.grouped or previous.grouped),
+            # The test of cells is for rates of independent rows.
+            cells=not (self.grouped or previous.grouped or scale != "points"),
+            scale=scale,
         )
 
     @checked()

@@ -408,7 +408,20 @@ def mean_error(
     figures = ("value", "debiased", "noise_floor", "noise_high")
     back = {name: getattr(found, name) * unit for name in figures}
     high = high * unit + max(skew, 0.0) * (2 * z * z + 1) / 6 * se
+    high = max(min(high, _most(bins, level, center=center)), found.debiased * unit)
     return with_p(replace(found, **back, low=low * unit, high=high), p_value, level)
+
+
+def _most(bins: MeanSums, level: float, *, center: bool) -> float:
+    """Return the largest error that the intervals of all bins together allow.
+
+    With few effective errors that of the law may be far above it, and above what is possible.
+    """
+    held, at = bins.cells.weight > 0, bins.overall if center else 0.0
+    ends = gap_limits(bins, level=1 - (1 - level) / max(int(held.sum()), 1))
+    reach = np.abs(np.array(ends)[:, held] - at).max(axis=0)
+    far = max(abs(end - at) for end in overall_limits(bins, level=level)) if center else 0.0
+    return float(bins.cells.share[held] @ reach) + far
 
 
 def _along(bins: MeanSums, sign: Floats) -> tuple[float, float, float]:
