@@ -11,7 +11,6 @@ from typing import Any
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
-from sklearn.linear_model import LogisticRegression
 
 import varcal as vc
 from varcal.exceptions import VarcalError
@@ -76,7 +75,6 @@ def saved_results(folder: Path) -> Iterator[SavedResult]:
             yield _calibrator(folder, make.fit(*data), data)
         yield _grown(folder)
         yield _slices(folder)
-        yield _classifier(folder)
         yield _audit(folder, "audit", vc.audit(*_last_first(two)))
         yield _audit(folder, "audit of three classes", vc.audit(*_last_first(three), slices=True))
         yield from _sums(folder)
@@ -170,28 +168,6 @@ def _slices(folder: Path) -> SavedResult:
                     continue
 
     return SavedResult("slices", path.read_text(), path, vc.load, use)
-
-
-def _classifier(folder: Path) -> SavedResult:
-    path = folder / "classifier.json"
-    p, y, _ = rows()
-    X = np.column_stack([p, np.arange(len(p)) % 7])
-    model = vc.VariableCalibratedClassifier(
-        LogisticRegression(),
-        variables=[1],
-        calibrator=vc.calibrators.TreeCalibrator(max_depth=1),
-        cv=2,
-    ).fit(X, y)
-    model.save(path)
-
-    def load(path: Path) -> Any:
-        return vc.load(path, estimator=model.estimator_)
-
-    def use(found: Any) -> None:
-        check_probabilities(found.predict_proba(X), len(X), 2)
-        found.predict(X)
-
-    return SavedResult("classifier", path.read_text(), path, load, use)
 
 
 def _audit(folder: Path, name: str, audit: vc.results.Audit) -> SavedResult:

@@ -15,7 +15,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from varcal import load
 from varcal.calibrators import BetaCalibrator, VariableCalibratedClassifier, VariableCalibrator
 from varcal.exceptions import InputError, VarcalWarning
 
@@ -222,64 +221,3 @@ def test_a_frozen_model_keeps_its_own_order_of_classes():
     assert fit.classes_.tolist() == [1, 0]
     p = fit.predict_proba(texts, variables=v)
     assert abs(p[:, 0].mean() - y.mean()) < 0.02  # the first column is P(y = 1)
-
-
-def saved_and_loaded(model, path, estimator):
-    model.save(path)
-    return load(path, estimator=estimator)
-
-
-@pytest.mark.parametrize("variables", [["x", "age"], 0])
-def test_a_saved_classifier_predicts_the_same(tmp_path, variables):
-    X, y = people()
-    model = VariableCalibratedClassifier(LogisticRegression(), variables=variables).fit(X, y)
-    again = saved_and_loaded(model, tmp_path / "model.json", model.estimator_)
-    np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
-    np.testing.assert_array_equal(again.predict(X), model.predict(X))
-    assert again.classes_.tolist() == ["no", "yes"] and again.n_features_in_ == 2
-    assert again.feature_names_in_.tolist() == ["age", "x"]
-    assert again.variables == variables and repr(again.describe()) == repr(model.describe())
-    text = (tmp_path / "model.json").read_text(encoding="utf-8")
-    assert "LogisticRegression" in text and "coef" not in text
-    again.fit(X, y)  # calibrates anew; the estimator is frozen
-    assert again.estimator_.estimator is model.estimator_
-
-
-def test_an_estimator_that_does_not_belong_to_the_file_is_refused(tmp_path):
-    X, y = people()
-    path = tmp_path / "model.json"
-    model = VariableCalibratedClassifier(LogisticRegression(), variables="age").fit(X, y)
-    model.save(path)
-    wrong = {
-        "is not a fitted classifier: LogisticRegression": LogisticRegression(),
-        r"has the classes \[0, 1\], but the saved": LogisticRegression().fit(X, (y == "yes") * 1),
-        "other features: 'x' where the saved classifier has 'age'": LogisticRegression().fit(
-            X[["x", "age"]], y
-        ),
-        "has 1 features, but the saved classifier has 2": LogisticRegression().fit(
-            X[["age"]].to_numpy(), y
-        ),
-    }
-    for message, estimator in wrong.items():
-        with pytest.raises(InputError, match=message) as caught:
-            load(path, estimator=estimator)
-        assert caught.value.argument == "estimator"
-        assert "give the fitted LogisticRegression that was calibrated" in caught.value.hint
-
-
-def test_files_of_classifiers_and_of_calibrators_are_told_apart(tmp_path):
-    X, y = people()
-    model = VariableCalibratedClassifier(LogisticRegression(), variables="age").fit(X, y)
-    model.save(tmp_path / "model.json")
-    model.calibrator_.save(tmp_path / "calibrator.json")
-    with pytest.raises(InputError, match=r"classifier, which is saved without its esti") as told:
-        load(tmp_path / "model.json")
-    assert "load(path, estimator=" in told.value.hint and "LogisticRegression" in told.value.hint
-    with pytest.raises(InputError, match=r"estimator is given, but .* is a saved calibrator"):
-        load(tmp_path / "calibrator.json", estimator=model.estimator_)
-    text = (tmp_path / "model.json").read_text(encoding="utf-8")
-    (tmp_path / "changed.json").write_text(text.replace('"no"', '"on"'), encoding="utf-8")
-    with pytest.raises(InputError, match="not a saved calibrated classifier: its contents do"):
-        load(tmp_path / "changed.json", estimator=model.estimator_)
-    with pytest.raises(InputError, match="cannot read"):
-        load(tmp_path / "none.json", estimator=model.estimator_)

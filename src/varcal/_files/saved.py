@@ -1,6 +1,6 @@
 """Saved results: JSON files with a checksum, limits for reading them, and `load`, which reads any.
 
-Every kind of saved result (calibrators, classifiers, audits, slices, collected sums, monitors) is
+Every kind of saved result (calibrators, audits, slices, collected sums, monitors) is
 one of these. The checksum finds damage by accident, not changes on purpose: whoever can write a
 file can also write a matching checksum. The size, the depth and the number of values of a file are
 limited before it is parsed.
@@ -40,7 +40,6 @@ HINT = "give a file that save() or a varcal command wrote"
 #: Where each kind of document is defined, by its name in files; loaded when it is first needed.
 KINDS = {
     "audit": "_audit.result.AUDIT",
-    "calibrated classifier": "calibrators.saved.CLASSIFIER",
     "calibrator": "calibrators.saved.CALIBRATOR",
     "collected statistics": "_sums.collect.COLLECTED",
     "mean calibrator": "calibrators.mean.MEAN_CALIBRATOR",
@@ -194,28 +193,25 @@ def _no_constant(name: str) -> float:
 
 
 @checked()
-def load(path: str | PathLike[str], *, estimator: Any = None) -> Any:
+def load(path: str | PathLike[str]) -> Any:
     """Load anything that a `save` of varcal wrote.
 
     Parameters
     ----------
     path : str or path
-        The file: a calibrator, a calibrated classifier, an audit, slices, collected statistics or
-        a monitor. Nothing in it is executed.
-    estimator : fitted classifier, or a list of them, optional
-        Only for a `VariableCalibratedClassifier`, whose file does not hold it: the estimator that
-        was calibrated, `estimator_`; with ``ensemble=True`` those of `pairs_`, in that order.
+        The file: a calibrator, an audit, slices, collected statistics or a monitor. Nothing in it
+        is executed.
 
     Returns
     -------
-    Calibrator, MeanCalibrator, VariableCalibratedClassifier, Audit, Slices, Collected or Monitor
+    Calibrator, MeanCalibrator, Audit, Slices, Collected or Monitor
         The same as what was saved; predictions are equal to the last bit.
 
     Raises
     ------
     InputError
         If the file cannot be read, was not written by this version of varcal, or is incomplete or
-        changed; or if the estimator does not belong to it.
+        changed.
 
     Examples
     --------
@@ -228,14 +224,7 @@ def load(path: str | PathLike[str], *, estimator: Any = None) -> Any:
     PlattCalibrator()
     """
     kind, document = _opened(path)
-    shown = repr(str(path))
-    if kind.name == "calibrated classifier":
-        return kind.restored(document, shown).with_estimator(estimator, shown)
-    if estimator is not None:
-        problem = f"estimator is given, but {shown} is {kind.what}"
-        hint = "omit it: only calibrated classifiers are saved without their estimator"
-        raise InputError(problem, hint, argument="estimator")
-    return kind.restored(document, shown)
+    return kind.restored(document, repr(str(path)))
 
 
 def load_kind(path: str | PathLike[str], name: str) -> Any:

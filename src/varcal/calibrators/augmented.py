@@ -16,6 +16,7 @@ from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.schema import Schema
 from varcal.calibrators.score_maps import (
     BetaCalibrator,
+    LinearMap,
     OneVsRestCalibrator,
     PlattCalibrator,
 )
@@ -32,80 +33,25 @@ LARGEST, MOST_SQUARE, _ROUNDING = 1e60, 1e300, 1e-13
 
 
 @dataclass(frozen=True, eq=False)
-class LinearMap:
-    """logit q = coefficients · features + intercept."""
-
-    coef: Floats
-    intercept: float
-
-
-@dataclass(frozen=True, eq=False)
-class VariableTerms:
-    """Powers of a standardized number, or one indicator per category; one of missing values.
+class Terms:
+    """How a variable becomes terms: powers of a standardized number, or one per category.
 
     Attributes
     ----------
-    name : str
-        The variable.
-    levels : tuple of str
-        The categories as text; one that was not in the fit has no indicator.
     low, high : float
         The range that numbers are clipped to; infinite without clipping.
     centre, scale : ndarray of shape (degree + 1,)
         Mean and standard deviation of the number, then of each power of the standardized number;
-        0 and 1 without standardization.
+        0 and 1 without standardization. Empty for categories.
     missing : bool
-        Whether missing values, which the fit had, have an indicator.
+        Whether missing values, which the fit had, have a term.
     """
 
-    name: str
-    levels: tuple[str, ...]
     low: float
     high: float
     centre: Floats
     scale: Floats
     missing: bool
-
-    def steps(self, k: int) -> list[Step]:
-        """Return the steps to the powers of variable k, a number."""
-        # Larger numbers would overflow as powers, and are far beyond any range.
-        inside = steps.clipped(steps.number(k), max(self.low, -LARGEST), min(self.high, LARGEST))
-        first, *others = zip(self.centre.tolist(), self.scale.tolist(), strict=True)
-        unit = ((inside - first[0]) / first[1]).named("unit")
-        power, found = unit, []
-        for centre, scale in others:
-            found.append((power - centre) / scale)
-            power = power * unit
-        return found
-
-    def features(self, k: int, columns: list[AnyArray]) -> list[Floats]:
-        """Return the terms of variable k; those of a number are 0 where it is missing."""
-        values = columns[k]
-        if self.levels:
-            gone = values == -1
-            found = [(values == level).astype(np.float64) for level in range(len(self.levels))]
-        else:
-            gone = np.isnan(values)
-            powers = evaluate(self.steps(k), np.empty((len(gone), 1)), columns).T
-            found = [np.where(gone, 0.0, power) for power in powers]
-        return [*found, gone.astype(np.float64)] if self.missing else found
-
-    def effect(self, k: int, coefficients: Floats) -> Step:
-        """Return the step to the sum of the terms of variable k times their coefficients."""
-        gone = float(coefficients[-1]) if self.missing else 0.0
-        if self.levels:
-            table = np.append(coefficients[: len(self.levels)], [0.0, gone])
-            return steps.take(steps.code(k), table).named("effect")
-        effect = steps.constant(0.0)
-        for step, coefficient in zip(self.steps(k), coefficients.tolist(), strict=False):
-            effect = effect + step * coefficient
-        return steps.where(steps.missing(steps.number(k)), gone, effect).named("effect")
-
-    def names(self) -> list[str]:
-        """Return the names of the terms."""
-        powers = [self.name, *(f"{self.name}^{k}" for k in range(2, len(self.scale)))]
-        shown = [f"{self.name}={level}" for level in self.levels] if self.levels else powers
-        return [*shown, f"{self.name} missing"] if self.missing else shown
 
 
 @dataclass(eq=False, repr=False)
@@ -137,8 +83,8 @@ class AugmentedCalibrator(OneVsRestCalibrator):
     ----------
     maps_ : list of LinearMap
         The coefficients: one map for two classes, K for more.
-    terms_ : list
-        How V becomes columns.
+    terms_ : list of Terms
+        How each variable becomes terms.
     schema_ : Schema
         The variables.
 
@@ -162,7 +108,7 @@ class AugmentedCalibrator(OneVsRestCalibrator):
     l2: float = parameter(1.0, options.check_not_negative, kw_only=True)
     raw: bool = parameter(False, options.check_flag, kw_only=True)
     maps_: list[LinearMap | None] = field(init=False)
-    terms_: list[VariableTerms] = field(init=False)
+    terms_: list[Terms] = field(init=False)
     schema_: Schema = field(init=False)
     _uses_variables = True
     _needs_variables = True
@@ -200,59 +146,94 @@ class AugmentedCalibrator(OneVsRestCalibrator):
     def _learn(self, rows: CalibrationRows) -> None:
         self.schema_ = Schema.of(rows.variables, type(self).__name__)
         columns = self.schema_.align(rows.variables)
-        self.terms_ = [self._terms(k, column, rows.weight) for k, column in enumerate(columns)]
-        self._added = [
-            row for k, terms in enumerate(self.terms_) for row in terms.features(k, columns)
-        ]
+        self.terms_ = [self._terms_of(k, column, rows.weight) for k, column in enumerate(columns)]
+        every = [step for vector in self._vectors() for step in steps.items(vector)]
+        self._added = [*evaluate(every, rows.p, columns, [*map(len, self.schema_.levels)]).T]
         super()._learn(rows)
         del self._added
 
-    def _terms(self, k: int, values: AnyArray, weight: Floats | None) -> VariableTerms:
+    def _terms_of(self, k: int, values: AnyArray, weight: Floats | None) -> Terms:
         """Learn the range and the moments of variable k from the calibration rows."""
-        name, levels = self.schema_.names[k], tuple(map(str, self.schema_.levels[k]))
-        if levels:
+        if self.schema_.kinds[k] == "levels":
             nothing = np.empty(0)
-            missing = bool((values < 0).any())
-            return VariableTerms(name, levels, -np.inf, np.inf, nothing, nothing, missing)
+            return Terms(-np.inf, np.inf, nothing, nothing, bool((values < 0).any()))
         known, missing = np.isfinite(values), bool(np.isnan(values).any())
         inside, mass = values[known], None if weight is None else weight[known]
         low, high = (float(inside.min()), float(inside.max())) if inside.size else (0.0, 0.0)
-        _check_powers(name, max(-low, high), self.degree if self.raw else 1)
+        _check_powers(self.schema_.names[k], max(-low, high), self.degree if self.raw else 1)
         if self.raw:
             plain = np.zeros(self.degree + 1), np.ones(self.degree + 1)
-            return VariableTerms(name, (), -np.inf, np.inf, *plain, missing)
+            return Terms(-np.inf, np.inf, *plain, missing)
         first = _moments(inside, mass)
         unit = (inside - first[0]) / first[1]
         moments = [first, *(_moments(unit**power, mass) for power in range(1, self.degree + 1))]
         centre, scale = np.array(moments).T
-        return VariableTerms(name, (), low, high, centre, scale, missing)
+        return Terms(low, high, centre, scale, missing)
+
+    def _vectors(self) -> list[Step]:
+        """Return the step to the terms of each variable; one without any value has none."""
+        kinds = enumerate(self.schema_.kinds)
+        return [
+            self._indicators(k) if kind == "levels" else self._powers(k)
+            for k, kind in kinds
+            if kind != "missing"
+        ]
+
+    def _indicators(self, k: int) -> Step:
+        n = len(self.schema_.levels[k])
+        # The code of an unseen category, which has no term, is n; that of a missing one is n + 1.
+        positions = [*range(n), n + 1][: n + self.terms_[k].missing]
+        return steps.take(steps.code(k), np.eye(n + 2)[:, positions])
+
+    def _powers(self, k: int) -> Step:
+        """Return powers of a number; where it is missing, they are 0."""
+        own, number = self.terms_[k], steps.number(k)
+        gone = steps.missing(number)
+        # Larger numbers would overflow as powers, and are far beyond any range.
+        inside = steps.clipped(number, max(own.low, -LARGEST), min(own.high, LARGEST))
+        first, *others = zip(own.centre.tolist(), own.scale.tolist(), strict=True)
+        unit = ((inside - first[0]) / first[1]).named("unit")
+        power, found = unit, []
+        for centre, scale in others:
+            found.append(steps.where(gone, 0.0, (power - centre) / scale))
+            power = power * unit
+        return steps.join([*found, steps.where(gone, 1.0, 0.0)] if own.missing else found)
 
     def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> LinearMap:
-        fit = self._by_score()._fit_curve(score, hit, weight, self._added, self.l2)
-        self.separated_ = self.separated_ or fit.separated
-        return LinearMap(fit.coef, fit.intercept)
+        inner = self._by_score()
+        fit = inner._fit_curve(score, hit, weight, self._added, self.l2)
+        self.separated_ = self.separated_ or inner.separated_
+        return fit
 
-    def _map_steps(self, fitted: LinearMap, score: Step) -> tuple[Step, Step]:
-        eta, own = steps.constant(fitted.intercept), self._by_score()._features(score)
-        for step, coefficient in zip(own, fitted.coef.tolist(), strict=False):
-            eta = eta + step * coefficient
-        begin = len(own)
-        for k, terms in enumerate(self.terms_):
-            end = begin + len(terms.names())
-            if self.schema_.kinds[k] == "missing":
-                eta = eta + float(fitted.coef[end - 1])
+    def _map_steps(self, fitted: Any, score: Step) -> tuple[Step, Step]:
+        eta, begin = self._by_score()._linear(fitted, score), len(self._by_score()._terms)
+        for vector in self._vectors():
+            own = fitted.coef[begin : begin + vector.width]
+            if vector.op == "take":
+                effect = steps.take(vector.args[0], vector.data @ own)
             else:
-                eta = eta + terms.effect(k, fitted.coef[begin:end])
-            begin = end
+                effect = steps.dot(vector, own[:, None]).item(0)
+            eta, begin = eta + effect.named("effect"), begin + vector.width
         return steps.logistic(eta)
 
+    def _names(self) -> list[str]:
+        """Return the names of the terms."""
+        found = [*self._by_score()._terms]
+        for k, (name, kind) in enumerate(zip(self.schema_.names, self.schema_.kinds, strict=True)):
+            if kind == "levels":
+                found += [f"{name}={level}" for level in self.schema_.levels[k]]
+            elif kind != "missing":
+                found += [name, *(f"{name}^{power}" for power in range(2, self.degree + 1))]
+            if self.terms_[k].missing and kind != "missing":
+                found.append(f"{name} missing")
+        return [*found, "intercept"]
+
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        names = [*self._by_score()._terms, *(n for terms in self.terms_ for n in terms.names())]
         table = [
             {"class": str(label), "term": name, "coefficient": float(value)}
             for label, each in zip(self._mapped_classes(), self.maps_, strict=True)
             if each is not None
-            for name, value in zip([*names, "intercept"], [*each.coef, each.intercept], strict=True)
+            for name, value in zip(self._names(), [*each.coef, each.intercept], strict=True)
         ]
         return self._sentence(), table
 

@@ -6,7 +6,6 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from inspect import signature
-from os import PathLike
 from typing import Any, Self
 
 import numpy as np
@@ -24,11 +23,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from varcal._arrays import AnyArray, Floats
-from varcal._input.frames import Table, is_frame
-from varcal._options import check_count, check_flag, checked
+from varcal._input.frames import Table, columns_by_name, is_frame
+from varcal._options import check_count, check_flag
 from varcal.calibrators.calibrator import Calibrator, Description
 from varcal.calibrators.cross_fitting import (
-    check_length,
+    check_lengths,
     cross_fit,
     estimator_scores,
     positions,
@@ -160,44 +159,36 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         y = column_or_1d(y, warn=True)
         if sample_weight is not None:
             sample_weight = _check_sample_weight(sample_weight, X, ensure_non_negative=True)
-        self._separate, n = variables is not None, len(y)
-        if variables is None:
-            self._choice = ColumnChoice.of(X, self.variables)
-            variables = self._choice.columns(X)
-        else:
-            check_length(variables, n)
         if isinstance(time, str):
             hint = "give one date or number per row"
             raise InputError(f"time is the string {time!r}", hint, argument="time")
+        n = len(y)
+        self._choice = ColumnChoice.of(X, self.variables) if variables is None else None
         units = None if groups is None else units_of(groups, n)
         given = {
-            "X": variables,
+            "X": self._variables_of(X, variables),
             "sample_weight": sample_weight,
             "groups": units,
             "time": None if time is None else instants_of(time, None, n),
             "blocks": blocks if isinstance(blocks, str | bool) else units_of(blocks, n, "blocks"),
         }
+        check_lengths(n, given["X"])
         routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
             self.classes_ = np.asarray(self.estimator.classes_)
             scores = estimator_scores(self.estimator, X, self.classes_)
-            pairs = [(self.estimator, self._calibrated(scores, y, given, np.arange(n)))]
+            self.pairs_ = [(self.estimator, self._calibrated(scores, y, given, np.arange(n)))]
         else:
             self.classes_ = np.unique(y)
             folds = cross_fit(
                 self.estimator, X, y, self.classes_, self.cv, units, routed, self.n_jobs
             )
-            pairs = self._fit_pairs(folds, X, y, given, routed)
-        return self._with_pairs(pairs)
-
-    def _with_pairs(self, pairs: list[tuple[Any, Calibrator]]) -> Self:
-        """Set the fitted pairs and what else follows from them."""
-        self.pairs_ = pairs
-        if len(pairs) == 1:
-            self.estimator_, self.calibrator_ = pairs[0]
+            self.pairs_ = self._fit_pairs(folds, X, y, given, routed)
+        if len(self.pairs_) == 1:
+            self.estimator_, self.calibrator_ = self.pairs_[0]
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(pairs[0][0], name):
-                setattr(self, name, getattr(pairs[0][0], name))
+            if hasattr(self.pairs_[0][0], name):
+                setattr(self, name, getattr(self.pairs_[0][0], name))
         return self
 
     def _check_parameters(self, variables: Any) -> None:
@@ -300,19 +291,25 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """
         check_is_fitted(self)
         scores = [estimator_scores(model, X, self.classes_) for model, _ in self.pairs_]
-        if self._separate != (variables is not None):
-            raise InputError(
-                "variables is missing, though it was given to fit"
-                if self._separate
-                else "variables is given, though it was not given to fit",
-                "give variables= to both or to neither",
-            )
-        columns = variables if self._separate else self._choice.columns(X)
+        columns = self._variables_of(X, variables)
         answers = [
             calibrator.predict_proba(p, columns)
             for p, (_, calibrator) in zip(scores, self.pairs_, strict=True)
         ]
         return answers[0] if len(answers) == 1 else np.mean(answers, axis=0)
+
+    def _variables_of(self, X: Any, variables: Any) -> dict[str, Any]:
+        """Return the variables by name: those that were given, or columns of X."""
+        if (self._choice is None) != (variables is not None):
+            raise InputError(
+                "variables is missing, though it was given to fit"
+                if self._choice is None
+                else "variables is given, though it was not given to fit",
+                "give variables= to both or to neither",
+            )
+        if self._choice is None:
+            return columns_by_name(variables, "variables")
+        return self._choice.columns(X)
 
     def predict(self, X: Any, *, variables: Any = None) -> AnyArray:
         """Return the label of the largest calibrated probability, the first one if tied."""
@@ -331,45 +328,6 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         """
         found = self.predict(X, variables=variables)
         return float(accuracy_score(y, found, sample_weight=sample_weight))
-
-    @checked()
-    def save(self, path: str | PathLike[str]) -> None:
-        """Save the fitted calibrators as JSON, for `varcal.load`; the estimator is not saved.
-
-        An estimator of another library can only be saved by that library (with joblib or skops for
-        scikit-learn, or ONNX). The file holds nothing that is executed when it is loaded.
-
-        Examples
-        --------
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> from sklearn.linear_model import LogisticRegression
-        >>> import varcal as vc
-        >>> sim = vc.datasets.make_gap(500)
-        >>> X = np.column_stack([sim.p, sim.v])
-        >>> fit = VariableCalibratedClassifier(LogisticRegression(), variables=1).fit(X, sim.y)
-        >>> path = Path(tempfile.mkdtemp(), "classifier.json")
-        >>> fit.save(path)
-        >>> again = vc.load(path, estimator=fit.estimator_)
-        >>> bool((again.predict_proba(X) == fit.predict_proba(X)).all())
-        True
-        """
-        from varcal.calibrators.saved import CLASSIFIER, plain_fields  # noqa: PLC0415  imports this
-
-        check_is_fitted(self)
-        names = getattr(self, "feature_names_in_", None)
-        saved = SavedClassifier(
-            calibrators=tuple(calibrator for _, calibrator in self.pairs_),
-            classes=self.classes_,
-            choice=None if self._separate else self._choice,
-            variables=self.variables,
-            calibrator=self.calibrator,
-            ensemble=self.ensemble,
-            estimators=tuple(_estimator_name(model) for model, _ in self.pairs_),
-            n_features_in=getattr(self, "n_features_in_", None),
-            feature_names_in=None if names is None else tuple(map(str, names)),
-        )
-        CLASSIFIER.write(path, {"classifier": plain_fields(saved)})
 
     def describe(self) -> Description:
         """Describe the fitted calibrator; of an ensemble, the first one."""
@@ -397,12 +355,12 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
 
 @dataclass(frozen=True)
 class ColumnChoice:
-    """Which columns of X are variables, by name and by position.
+    """Which columns of X are variables.
 
     Attributes
     ----------
     names : tuple of str
-        The names of the variables.
+        The names of the variables; x0, x1, … for columns of an array.
     positions : tuple of int
         Their positions in X.
     named : bool
@@ -413,34 +371,26 @@ class ColumnChoice:
     positions: tuple[int, ...]
     named: bool
 
-    def _check_saved(self) -> None:
-        """Raise ValueError unless every variable has a position."""
-        if len(self.names) != len(self.positions) or len(set(self.names)) < len(self.names):
-            raise ValueError("names and positions do not match")
-        if any(position < 0 for position in self.positions):
-            raise ValueError("a position is negative")
-
     @classmethod
     def of(cls, X: Any, variables: object) -> ColumnChoice:
         """Find the columns that `variables` names; None means all."""
         named, known = is_frame(X), _names_of(X)
-        wanted = _listed(variables, len(known))
-        for each in wanted:
-            if isinstance(each, str) and not named:
-                raise InputError(
-                    f"variables names the column {each!r}, but X is a "
-                    f"{type(X).__name__} without column names",
-                    "an earlier step of the pipeline dropped them: keep them with "
-                    'pipeline.set_output(transform="pandas"), number the column '
-                    f"(0 to {len(known) - 1}), or pass it to fit as variables=",
-                )
-        chosen = [_position(each, known) for each in wanted]
+        wanted: Any = range(len(known)) if variables is None else variables
+        if isinstance(wanted, str | int | np.integer):
+            wanted = [wanted]
+        one_axis = isinstance(wanted, Sequence | np.ndarray) and np.ndim(wanted) == 1
+        if not one_axis or (variables is not None and not 0 < len(wanted) <= len(known)):
+            raise InputError(
+                f"variables must be a name, a number or a list of them; got {shown(variables)}",
+                f"None means all {len(known)} columns of X",
+                argument="variables",
+            )
+        chosen = [_position(each, known, named) for each in wanted]
         return cls(tuple(known[k] for k in chosen), tuple(chosen), named)
 
     def columns(self, X: Any) -> dict[str, Any]:
         """Return the variables of X, by name."""
-        known = _names_of(X)
-        last = max(self.positions, default=-1)
+        known, last = _names_of(X), max(self.positions, default=-1)
         if is_frame(X):
             table = Table.of(X, "X")
             if self.named:
@@ -467,28 +417,20 @@ def _names_of(X: Any) -> tuple[str, ...]:
         return Table.of(X, "X").columns
     shape = X.shape if hasattr(X, "tocsc") else np.asarray(X).shape
     if len(shape) < 2:
-        raise InputError(
-            "X has no columns to take variables from", "pass them as variables= to fit"
-        )
+        hint = "pass them as variables= to fit"
+        raise InputError("X has no columns to take variables from", hint)
     return tuple(f"x{k}" for k in range(shape[1]))
 
 
-def _listed(variables: Any, width: int) -> list[Any]:
-    if variables is None:
-        return list(range(width))
-    if isinstance(variables, str | int | np.integer):
-        return [variables]
-    one_axis = isinstance(variables, Sequence | np.ndarray) and np.ndim(variables) == 1
-    if one_axis and 0 < len(variables) <= width:
-        return list(variables)
-    raise InputError(
-        f"variables must be a name, a number or a list of them; got {shown(variables)}",
-        f"None means all {width} columns of X",
-        argument="variables",
-    )
-
-
-def _position(wanted: object, known: tuple[str, ...]) -> int:
+def _position(wanted: object, known: tuple[str, ...], named: bool) -> int:
+    """Return the position of a column that is named or numbered."""
+    if isinstance(wanted, str) and not named:
+        raise InputError(
+            f"variables names the column {wanted!r}, but X has no column names",
+            "an earlier step of the pipeline dropped them: keep them with "
+            'pipeline.set_output(transform="pandas"), number the column '
+            f"(0 to {len(known) - 1}), or pass it to fit as variables=",
+        )
     if isinstance(wanted, str):
         if wanted not in known:
             raise InputError.no_column(wanted, known, "variables")
@@ -501,113 +443,3 @@ def _position(wanted: object, known: tuple[str, ...]) -> int:
             f"columns are numbered from 0 to {len(known) - 1}",
         )
     return int(wanted) % len(known)
-
-
-@dataclass(frozen=True, eq=False)
-class SavedClassifier:
-    """The fitted state of a `VariableCalibratedClassifier` without its estimators.
-
-    Attributes
-    ----------
-    calibrators : tuple of Calibrator
-        One per pair of estimator and calibrator.
-    classes : ndarray
-        The labels.
-    choice : ColumnChoice or None
-        The columns of X that are variables; None if variables are passed as ``variables=``.
-    variables, calibrator, ensemble
-        Parameters of the classifier.
-    estimators : tuple of str
-        The names of the estimators' classes.
-    n_features_in : int or None
-        The number of features of the estimators.
-    feature_names_in : tuple of str or None
-        Their names.
-    """
-
-    calibrators: tuple[Calibrator, ...]
-    classes: AnyArray
-    choice: ColumnChoice | None
-    variables: Any
-    calibrator: Calibrator | None
-    ensemble: bool
-    estimators: tuple[str, ...]
-    n_features_in: int | None
-    feature_names_in: tuple[str, ...] | None
-
-    def _check_saved(self) -> None:
-        """Raise ValueError unless every calibrator has an estimator and these classes."""
-        if not self.calibrators or len(self.calibrators) != len(self.estimators):
-            raise ValueError("calibrators and estimators do not match")
-        if self.classes.ndim != 1:
-            raise ValueError("classes are not a list of labels")
-        for calibrator in self.calibrators:
-            if calibrator.classes_.tolist() != self.classes.tolist():
-                raise ValueError("a calibrator has other classes")
-
-    def with_estimator(self, estimator: Any, shown: str) -> VariableCalibratedClassifier:
-        """Return the fitted classifier; `shown` names its file in errors. Estimators are frozen."""
-        if estimator is None:
-            raise InputError(
-                f"{shown} is a calibrated classifier, which is saved without its estimator",
-                f"give the fitted {self.estimators[0]} that was calibrated: "
-                "varcal.load(path, estimator=…)",
-                argument="estimator",
-            )
-        pairs = self._pairs(estimator, shown)
-        model = pairs[0][0]
-        found = VariableCalibratedClassifier(
-            model if isinstance(model, FrozenEstimator) else FrozenEstimator(model),
-            variables=self.variables,
-            calibrator=self.calibrator,
-            ensemble=self.ensemble,
-        )
-        found.classes_, found._separate = self.classes, self.choice is None
-        if self.choice is not None:
-            found._choice = self.choice
-        return found._with_pairs(pairs)
-
-    def _pairs(self, estimator: Any, shown: str) -> list[tuple[Any, Calibrator]]:
-        """Return the estimators with their calibrators, after checking that they fit."""
-        several = isinstance(estimator, list | tuple)
-        n_saved = len(self.calibrators)
-        given = list(estimator) if several else [estimator]
-        if len(given) != n_saved:
-            raise InputError(
-                f"estimator: {len(given)} given, but {shown} was saved with {n_saved}",
-                "give a list of those in pairs_, in their order"
-                if n_saved > 1
-                else "give the fitted estimator, estimator_",
-                argument="estimator",
-            )
-        for k, (model, name) in enumerate(zip(given, self.estimators, strict=True)):
-            problem = self._problem(model)
-            if problem:
-                raise InputError(
-                    f"estimator {k} {problem}" if several else f"estimator {problem}",
-                    f"give the fitted {name} that was calibrated",
-                    argument="estimator",
-                )
-        return list(zip(given, self.calibrators, strict=True))
-
-    def _problem(self, model: Any) -> str:
-        """Return why an estimator cannot be the one that was saved; empty if it can."""
-        if not hasattr(model, "classes_"):
-            return f"is not a fitted classifier: {_estimator_name(model)}"
-        labels, own = np.asarray(model.classes_).tolist(), self.classes.tolist()
-        if len(labels) > len(own) or not set(labels) <= set(own):
-            return f"has the classes {labels!r}, but the saved classifier has {own!r}"
-        names, wanted = getattr(model, "feature_names_in_", None), self.feature_names_in
-        for one, other in zip([] if names is None else names, wanted or (), strict=False):
-            if str(one) != other:
-                return f"has other features: {str(one)!r} where the saved classifier has {other!r}"
-        n_features = getattr(model, "n_features_in_", None)
-        if None not in (n_features, self.n_features_in) and n_features != self.n_features_in:
-            return f"has {n_features} features, but the saved classifier has {self.n_features_in}"
-        return ""
-
-
-def _estimator_name(model: Any) -> str:
-    """Return the name of an estimator's class, without a freeze around it."""
-    inner = model.estimator if isinstance(model, FrozenEstimator) else model
-    return type(inner).__name__

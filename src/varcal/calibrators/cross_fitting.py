@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -65,15 +64,25 @@ def cross_fit(
     list of tuple
         For each fold the estimator of the other rows, its scores, and the fold's rows.
     """
-    folds = list(_splitter(cv, classes, y, units).split(X, y, **routed.splitter.split))
+    n = len(y)
+    try:
+        splits = _splitter(cv, classes, y, units).split(X, y, **routed.splitter.split)
+        folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
+    except InputError:
+        raise
+    except Exception as error:  # a splitter may raise anything
+        raise InputError(
+            f"cv is {shown(cv)}: {type(error).__name__}",
+            "give a number of folds, a splitter, or pairs of rows to train and to test on",
+            argument="cv",
+        ) from None
     if units is not None:
         _check_whole(units, folds)
     fitted = Parallel(n_jobs=n_jobs)(
         delayed(_fit_fold)(clone(estimator), X, y, fold, classes, routed.estimator.fit)
         for fold in folds
     )
-    tested = [np.arange(len(y))[test] for _, test in folds]
-    return [(*each, rows) for each, rows in zip(fitted, tested, strict=True)]
+    return [(*each, test) for each, (_, test) in zip(fitted, folds, strict=True)]
 
 
 def _splitter(cv: Any, classes: AnyArray, y: Any, units: Ints | None) -> Any:
@@ -83,7 +92,7 @@ def _splitter(cv: Any, classes: AnyArray, y: Any, units: Ints | None) -> Any:
     rarest = int(counts.min())
     wanted = min(5, max(rarest, 2)) if cv is None else cv
     if not isinstance(wanted, int):
-        return _given_folds(wanted, y)
+        return check_cv(wanted, y, classifier=True)
     if isinstance(wanted, bool) or wanted < 2:
         raise InputError(
             f"cv must be at least 2 folds; got {shown(wanted)}", "try cv=5", argument="cv"
@@ -103,25 +112,6 @@ def _one_each(y: AnyArray, units: Ints) -> AnyArray:
     """Return each label once for every group that has rows of it."""
     labels, codes = np.unique(y, return_inverse=True)
     return np.asarray(labels[np.unique(np.column_stack([units, codes]), axis=0)[:, 1]])
-
-
-def _given_folds(cv: Any, y: Any) -> Any:
-    """Return the splitter of scikit-learn, or of pairs of rows to train and to test on."""
-    try:
-        splitter = check_cv(cv, y, classifier=True)
-        if hasattr(cv, "split") and not isinstance(cv, bytes | bytearray):
-            return splitter
-        pairs = [tuple(map(np.asarray, pair)) for pair in islice(splitter.split(), len(y) + 1)]
-        fine = all(part.ndim == 1 and part.dtype.kind in "iub" for pair in pairs for part in pair)
-        if not fine or not 0 < len(pairs) <= len(y) or {len(pair) for pair in pairs} != {2}:
-            raise ValueError("not pairs of rows")
-        return check_cv(pairs)
-    except Exception as error:  # what it was given may raise anything
-        raise InputError(
-            f"cv is {shown(cv)}: {type(error).__name__}",
-            "give a number of folds, a splitter, or pairs of rows to train and to test on",
-            argument="cv",
-        ) from None
 
 
 def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:
@@ -177,24 +167,15 @@ def take_rows(values: Any, rows: Any) -> Any:
     """Return some rows of an argument of `fit`; what has none stays as it is."""
     if values is None or isinstance(values, str | bool):
         return values
-    if isinstance(values, Mapping):
+    if isinstance(values, dict):
         return {name: _safe_indexing(column, rows) for name, column in values.items()}
     return _safe_indexing(values, rows)
 
 
-def check_length(v: Any, n: int) -> None:
+def check_lengths(n: int, columns: Mapping[str, Any]) -> None:
     """Refuse variables whose number of rows differs from that of X."""
-    columns = v.values() if isinstance(v, Mapping) else [v]
-    for column in columns:
-        shape = getattr(column, "shape", None)
-        single = shape == () or isinstance(column, str | bytes)
-        if single or (shape is None and not hasattr(column, "__len__")):
-            raise InputError(
-                f"variables is {shown(v)}, not columns of values",
-                "give an array, a frame or a dict of columns",
-                argument="variables",
-            )
-        held = shape[0] if shape else len(column)
+    for column in columns.values():
+        held = len(column) if np.shape(column) else 0
         if held != n:
             raise InputError(
                 f"lengths differ: X {n:,}, variables {held:,}", "give one value per row in each"

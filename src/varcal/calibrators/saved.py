@@ -103,16 +103,6 @@ def _checked(calibrator: Calibrator, where: str = "it") -> Calibrator:
     return calibrator
 
 
-def _classifier_of(document: dict[str, Any]) -> Any:
-    """Return all but the estimator of the classifier that the entries of a file describe."""
-    from varcal.calibrators.classifier import SavedClassifier  # noqa: PLC0415  loads scikit-learn
-
-    found = built(document["classifier"], SavedClassifier, (Calibrator, _built))
-    for k, calibrator in enumerate(found.calibrators):
-        _checked(calibrator, f"calibrator {k}")
-    return found
-
-
 def plain_fields(value: Any) -> Any:
     """Return what a file holds of a record, or of calibrators in it."""
     return plain(value, (Calibrator, fields_of))
@@ -125,5 +115,3 @@ CALIBRATOR = Kind(
     1,
     lambda document: _checked(_built(document["calibrator"])),
 )
-#: Saved calibrated classifiers, without their estimators.
-CLASSIFIER = Kind("calibrated classifier", "a saved calibrated classifier", 1, _classifier_of)

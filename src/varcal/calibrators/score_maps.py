@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, Self
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from varcal._options import EPS, one_of
 from varcal.calibrators import steps
 from varcal.calibrators.calibrator import Calibrator, parameter
 from varcal.calibrators.evaluate import evaluate
-from varcal.calibrators.regression import LogisticFit, fit_logistic
+from varcal.calibrators.regression import fit_logistic
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.steps import Step, equal, where
 
@@ -38,6 +38,8 @@ class OneVsRestCalibrator(Calibrator):
 
     maps_: list[Any] = field(init=False)
     floor_: float = field(init=False)
+    #: What a description calls the heights of a map.
+    _pieces: ClassVar[str] = "bins"
 
     def _learn(self, rows: CalibrationRows) -> None:
         self.floor_ = rows.floor(getattr(self, "eps", None))
@@ -57,7 +59,7 @@ class OneVsRestCalibrator(Calibrator):
 
     def _map_steps(self, fitted: Any, score: Step) -> tuple[Step, Step]:
         """Return the steps of a map to the probabilities of "no" and "yes"."""
-        q = fitted.step(score)
+        q = steps.take(steps.find(score, fitted.knots), fitted.heights)
         return 1.0 - q, q
 
     def _mapped(self, fitted: Any, score: Step) -> tuple[Step, Step]:
@@ -73,13 +75,26 @@ class OneVsRestCalibrator(Calibrator):
         return steps.items(kept / steps.total(kept))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        rows = [{} if each is None else _table_row(each) for each in self.maps_]
+        rows = [{} if each is None else self._row(each) for each in self.maps_]
         names = list(dict.fromkeys(name for row in rows for name in row))
         table = [
             {"class": str(label)} | {name: row.get(name) for name in names}
             for label, row in zip(self._mapped_classes(), rows, strict=True)
         ]
         return self._sentence(), table
+
+    def _row(self, fitted: Any) -> dict[str, Any]:
+        """Return what the table of `describe` says of a map."""
+        lowest, highest = float(fitted.heights.min()), float(fitted.heights.max())
+        return {self._pieces: fitted.heights.size, "lowest": lowest, "highest": highest}
+
+    def _inside(self, score: Step) -> Step:
+        """Return a score that is kept away from 0 and 1."""
+        return steps.clipped(score, self.floor_, 1.0 - max(self.floor_, EPS)).named("inside")
+
+    def _logit(self, score: Step) -> Step:
+        inside = self._inside(score)
+        return steps.log(inside / (1.0 - inside)).named("logit")
 
     def _mapped_classes(self) -> AnyArray:
         """Return the class of each map."""
@@ -90,15 +105,12 @@ class OneVsRestCalibrator(Calibrator):
         """Describe the map in words."""
 
 
-def _table_row(fitted: Any) -> dict[str, Any]:
-    """Return the parameters of a map, or the size and the range of one that holds arrays."""
-    if isinstance(fitted, IsotonicMap):
-        name, values = "knots", fitted.heights
-    elif isinstance(fitted, BinMap):
-        name, values = "bins", fitted.values
-    else:
-        return asdict(fitted)
-    return {name: values.size, "lowest": float(values.min()), "highest": float(values.max())}
+@dataclass(frozen=True, eq=False)
+class LinearMap:
+    """logit q = coefficients · features + intercept."""
+
+    coef: Floats
+    intercept: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -124,6 +136,9 @@ class LogisticCalibrator(OneVsRestCalibrator):
         """Return the penalty of the features and further arguments of `fit_logistic`."""
         return {"l2": self.l2}
 
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> Any:
+        return self._fit_curve(score, hit, weight)
+
     def _fit_curve(
         self,
         score: Floats,
@@ -131,29 +146,30 @@ class LogisticCalibrator(OneVsRestCalibrator):
         weight: Floats | None,
         added: Sequence[Floats] = (),
         l2_added: float = 0.0,
-    ) -> LogisticFit:
+    ) -> LinearMap:
         """Fit the curve to features of the score and to added ones."""
         own, given = evaluate(self._features(steps.score(1)), score).T, self._constraints()
         given["l2"] = np.repeat([given["l2"], l2_added], [len(own), len(added)])
         fit = fit_logistic(np.vstack([own, *added]), self._targets(hit, weight), weight, **given)
         self.separated_ = self.separated_ or fit.separated
-        return fit
+        return LinearMap(fit.coef, fit.intercept)
 
-    def _logit(self, score: Step) -> Step:
-        inside = self._inside(score)
-        return steps.log(inside / (1.0 - inside)).named("logit")
+    def _map_steps(self, fitted: Any, score: Step) -> tuple[Step, Step]:
+        return steps.logistic(self._linear(fitted, score))
 
-    def _inside(self, score: Step) -> Step:
-        """Return a score that is kept away from 0 and 1."""
-        return steps.clipped(score, self.floor_, 1.0 - max(self.floor_, EPS)).named("inside")
+    def _linear(self, fitted: LinearMap, score: Step) -> Step:
+        """Return the step to the intercept and the features times their coefficients."""
+        found = steps.constant(fitted.intercept)
+        for feature, coefficient in zip(self._features(score), fitted.coef.tolist(), strict=False):
+            found = found + feature * coefficient
+        return found
 
+    def _row(self, fitted: Any) -> dict[str, Any]:
+        values = [*fitted.coef.tolist(), fitted.intercept]
+        return dict(zip([*self._terms, "intercept"], values, strict=True))
 
-@dataclass(frozen=True)
-class PlattMap:
-    """logit q = slope · s + intercept, where s is p or its logit."""
-
-    slope: float
-    intercept: float
+    def _sentence(self) -> str:
+        return f"logit(q) is linear in {' and '.join(self._terms)}."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -195,7 +211,7 @@ class PlattCalibrator(LogisticCalibrator):
 
     on: Literal["logit", "probability"] = parameter("logit", one_of("logit", "probability"))
     smooth_targets: bool = parameter(True, options.check_flag)
-    maps_: list[PlattMap | None] = field(init=False)
+    maps_: list[LinearMap | None] = field(init=False)
 
     @classmethod
     def paper(cls) -> Self:
@@ -203,7 +219,7 @@ class PlattCalibrator(LogisticCalibrator):
         return cls(on="probability", l2=1.0, smooth_targets=False)
 
     def _features(self, score: Step) -> tuple[Step, ...]:
-        return (score if self.on == "probability" else self._logit(score),)
+        return (score,) if self.on == "probability" else super()._features(score)
 
     @property
     def _terms(self) -> tuple[str, ...]:
@@ -217,27 +233,6 @@ class PlattCalibrator(LogisticCalibrator):
         no = float(hit.size if weight is None else weight.sum()) - yes
         low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
         return low + hit * (high - low)
-
-    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> PlattMap:
-        fit = self._fit_curve(score, hit, weight)
-        return PlattMap(float(fit.coef[0]), fit.intercept)
-
-    def _map_steps(self, fitted: PlattMap, score: Step) -> tuple[Step, Step]:
-        (feature,) = self._features(score)
-        return steps.logistic(feature * fitted.slope + fitted.intercept)
-
-    def _sentence(self) -> str:
-        shown = "logit(p)" if self.on == "logit" else "p"
-        return f"logit(q) = slope · {shown} + intercept."
-
-
-@dataclass(frozen=True)
-class BetaMap:
-    """logit q = a · ln p − b · ln(1 − p) + c."""
-
-    a: float
-    b: float
-    c: float
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -280,7 +275,7 @@ class BetaCalibrator(LogisticCalibrator):
     parameters: Literal["abm", "am", "ab"] = parameter("abm", one_of("abm", "am", "ab"))
     nonnegative: bool = parameter(True, options.check_flag)
     clip: Literal["all", "exact"] = parameter("all", one_of("all", "exact"))
-    maps_: list[BetaMap | None] = field(init=False)
+    maps_: list[LinearMap | None] = field(init=False)
 
     @classmethod
     def paper(cls) -> Self:
@@ -288,19 +283,18 @@ class BetaCalibrator(LogisticCalibrator):
         return cls(nonnegative=False, l2=1.0, eps=1e-4, clip="exact")
 
     def _features(self, score: Step) -> tuple[Step, ...]:
-        low, high = self._logs(score)
-        if self.parameters == "am":
-            return (low + high,)
-        centre = np.log(2.0)
-        return (low + centre, high - centre) if self.parameters == "ab" else (low, high)
-
-    def _logs(self, score: Step) -> tuple[Step, Step]:
-        """Return ln p and −ln(1 − p)."""
         inside = self._inside(score)
         if self.clip == "exact":  # only scores of exactly 0 or 1 are moved
             below = where(equal(score, 1.0), 1.0 - self.floor_, score)
             inside = where(equal(score, 0.0), self.floor_, below).named("inside")
-        return steps.log(inside).named("ln_p"), (-steps.log(1.0 - inside)).named("minus_ln_rest")
+        low, high = (
+            steps.log(inside).named("ln_p"),
+            (-steps.log(1.0 - inside)).named("minus_ln_rest"),
+        )
+        if self.parameters == "am":
+            return (low + high,)
+        centre = np.log(2.0)
+        return (low + centre, high - centre) if self.parameters == "ab" else (low, high)
 
     @property
     def _terms(self) -> tuple[str, ...]:
@@ -313,30 +307,13 @@ class BetaCalibrator(LogisticCalibrator):
         l2 = self.l2 * (3 - len(self._terms))
         return {"l2": l2, "n_nonnegative": n_bounded, "intercept": self.parameters != "ab"}
 
-    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BetaMap:
-        fit = self._fit_curve(score, hit, weight)
-        a, b = float(fit.coef[0]), float(fit.coef[-1])
-        centre = np.log(2.0) if self.parameters == "ab" else 0.0
-        return BetaMap(a, b, float(fit.intercept + (a - b) * centre))
-
-    def _map_steps(self, fitted: BetaMap, score: Step) -> tuple[Step, Step]:
-        low, high = self._logs(score)
-        return steps.logistic(low * fitted.a + high * fitted.b + fitted.c)
-
-    def _sentence(self) -> str:
-        return "logit(q) = a · ln(p) − b · ln(1 − p) + c."
-
 
 @dataclass(frozen=True, eq=False)
-class IsotonicMap:
-    """Straight lines between knots, constant beyond the first and the last."""
+class Pieces:
+    """Heights at knots, or of bins between knots; a score at a knot is in the bin below."""
 
     knots: Floats
     heights: Floats
-
-    def step(self, score: Step) -> Step:
-        """Return the step to the height at a score."""
-        return steps.curve(score, self.knots, self.heights)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -363,15 +340,20 @@ class IsotonicCalibrator(OneVsRestCalibrator):
     array([0. , 0. , 0.5, 0.5, 1. , 1. ])
     """
 
-    maps_: list[IsotonicMap | None] = field(init=False)
+    maps_: list[Pieces | None] = field(init=False)
+    _pieces = "knots"
 
-    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> IsotonicMap:
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> Pieces:
         from sklearn.isotonic import IsotonicRegression  # noqa: PLC0415  only a fit needs it
 
         fit = IsotonicRegression(y_min=0.0, y_max=1.0, out_of_bounds="clip")
         fit.fit(score, hit, sample_weight=weight)
         knots, heights = (np.asarray(x, np.float64) for x in (fit.X_thresholds_, fit.y_thresholds_))
-        return IsotonicMap(knots, heights)
+        return Pieces(knots, heights)
+
+    def _map_steps(self, fitted: Any, score: Step) -> tuple[Step, Step]:
+        q = steps.curve(score, fitted.knots, fitted.heights)
+        return 1.0 - q, q
 
     def _sentence(self) -> str:
         ends = {float(each.heights[k]) for each in self.maps_ if each is not None for k in (0, -1)}
@@ -382,18 +364,6 @@ class IsotonicCalibrator(OneVsRestCalibrator):
                 "the log-loss infinite."
             )
         return words
-
-
-@dataclass(frozen=True, eq=False)
-class BinMap:
-    """One value per bin of the score; a score at a cut belongs to the bin below."""
-
-    cuts: Floats
-    values: Floats
-
-    def step(self, score: Step) -> Step:
-        """Return the step to the value of the bin of a score."""
-        return steps.take(steps.find(score, self.cuts), self.values)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -429,21 +399,21 @@ class HistogramCalibrator(OneVsRestCalibrator):
 
     n_bins: int = parameter(10, options.whole(1, options.MOST_BINS))
     binning: Literal["quantile", "uniform"] = parameter("quantile", one_of("quantile", "uniform"))
-    maps_: list[BinMap | None] = field(init=False)
+    maps_: list[Pieces | None] = field(init=False)
 
-    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BinMap:
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> Pieces:
         if self.binning == "uniform":
             edges = np.arange(1, self.n_bins + 1) / self.n_bins
         else:
             edges = _chunk_edges(score, weight, self.n_bins)
-        return BinMap(edges[:-1], _bin_means(edges, score, hit, weight))
+        return Pieces(edges[:-1], _bin_means(edges, score, hit, weight))
 
     def _sentence(self) -> str:
         return "Steps: the hit rate of each bin of the score."
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class ScalingBinningCalibrator(LogisticCalibrator):
+class ScalingBinningCalibrator(OneVsRestCalibrator):
     r"""Scaling-binning: the mean of a Platt curve g over the bin that g falls in.
 
     .. math:: \mathrm{logit}\, g(p) = \alpha\, \mathrm{logit}\, p + \beta, \qquad
@@ -481,7 +451,8 @@ class ScalingBinningCalibrator(LogisticCalibrator):
     n_bins: int = parameter(10, options.whole(1, options.MOST_BINS))
     normalize: bool = parameter(True, options.check_flag)
     l2: float = parameter(1e-10, options.check_not_negative)
-    maps_: list[BinMap | None] = field(init=False)
+    eps: float | None = parameter(None, options.or_none(options.check_eps))
+    maps_: list[Pieces | None] = field(init=False)
 
     @classmethod
     def paper(cls) -> Self:
@@ -497,18 +468,20 @@ class ScalingBinningCalibrator(LogisticCalibrator):
     def _normalized(self) -> bool:
         return bool(self.normalize)
 
-    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> BinMap:
+    def _map(self, score: Floats, hit: Floats, weight: Floats | None) -> Pieces:
         from scipy.special import expit  # noqa: PLC0415  only a fit needs it
 
-        fit = self._fit_curve(score, hit, weight)
+        logit = evaluate([self._logit(steps.score(1))], score).T
+        fit = fit_logistic(logit, hit, weight, l2=self.l2)
+        self.separated_ = self.separated_ or fit.separated
         slope, intercept = float(fit.coef[0]), fit.intercept
-        scaled = expit(slope * evaluate(self._features(steps.score(1)), score)[:, 0] + intercept)
+        scaled = expit(slope * logit[0] + intercept)
         edges = _chunk_edges(scaled, weight, self.n_bins)
         values = _bin_means(edges, scaled, scaled, weight)
         # Edges of the curve as cuts of the score.
         inner = np.clip(edges[:-1], np.finfo(np.float64).tiny, 1.0 - EPS)
         cuts = expit((np.log(inner) - np.log1p(-inner) - intercept) / slope) if slope else inner
-        return BinMap(cuts, values) if slope >= 0 else BinMap(cuts[::-1], values[::-1])
+        return Pieces(cuts, values) if slope >= 0 else Pieces(cuts[::-1], values[::-1])
 
     def _steps(self, scores: tuple[Step, ...]) -> tuple[Step, ...]:
         if self.normalize:
