@@ -63,6 +63,7 @@ def one_date(day):
         (np.datetime64("2024-05-01", "D"), datetime(2024, 5, 1)),
         (pd.Timestamp("2024-05-01"), datetime(2024, 5, 1)),
         (date(2024, 5, 1), datetime(2024, 5, 1)),
+        ("2024-05-01", datetime(2024, 5, 1)),
         (pd.NaT, None),
         (pd.NA, None),
         (np.datetime64("NaT"), None),
@@ -80,14 +81,14 @@ def test_variables_of_another_kind_are_refused():
         score(0.4)
     with pytest.raises(InputError, match="no column"):
         score(0.4, {AGE: 3})
-    for number in (1714521600, 1714521600.0):
-        with pytest.raises(InputError, match=r"'day' holds numbers, but .* on dates"):
-            score(0.4, one_date(number))
-    with pytest.raises(InputError, match=r"holds numbers, but .* on categories"):
-        score(0.4, one_date(None) | {SEX: 3})
-    _, plain = both(small())
-    with pytest.raises(ValueError, match="must be a number; got "):
-        plain(0.4, one_date(None) | {AGE: np.True_})
+    for function in both(small()):
+        for number in (1714521600, 1714521600.0, np.float64(1714521600)):
+            with pytest.raises(ValueError, match=r"day must be a date, or a text such as"):
+                function(0.4, one_date(number))
+        with pytest.raises(ValueError, match=r"must be a category; got 3"):
+            function(0.4, one_date(None) | {SEX: 3})
+        with pytest.raises(ValueError, match="must be a number; got "):
+            function(0.4, one_date(None) | {AGE: np.True_})
 
 
 def test_durations_are_refused_with_the_way_out(rng):

@@ -1,11 +1,10 @@
 """A calibrator as a function of one row: a file of plain Python, and `scorer`, which runs it.
 
-The file imports nothing but `bisect` and `math`, and checks itself when it is run.
+The file imports nothing but the standard library, and checks itself when it is run.
 """
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,8 +18,6 @@ from varcal._export.exported import TOLERANCE, Checked, Export, RandomRows, comp
 from varcal._export.program import Program
 from varcal._export.scalars import ARITHMETIC, Scalars, Tree
 from varcal._files.atomic import write_whole
-from varcal.calibrators.rows import score_rows
-from varcal.calibrators.schema import Schema
 from varcal.calibrators.steps import Step, sorted_steps
 from varcal.exceptions import InputError
 
@@ -50,31 +47,50 @@ def _is_missing(value):
     return value is None or value.__class__.__name__ == "NAType" or value != value
 
 
-def _numbers(name, kind):
+def _number(name):
     def read(value):
-        if value.__class__ is float and kind != "datetime":
+        if value.__class__ is float:
             return value
         if _is_missing(value):
             return nan
-        kind_of_array = getattr(getattr(value, "dtype", None), "kind", "")
-        if kind == "datetime" and kind_of_array == "M":
-            value = value.astype("datetime64[us]").item()
-        if kind == "datetime" and hasattr(value, "toordinal"):
-            # Seconds since 1970; a date without a time zone is in UTC.
-            if getattr(value, "tzinfo", None) is not None:
-                return value.timestamp()
-            return (value - value.__class__(1970, 1, 1)).total_seconds()
-        if isinstance(value, (bool, str)) or kind_of_array in ("b", "M"):
-            wanted = "a date, or seconds since 1970" if kind == "datetime" else "a number"
-            raise ValueError(f"{name} must be {wanted}; got {value!r}")
+        kind = getattr(getattr(value, "dtype", None), "kind", "f")
+        if isinstance(value, (bool, str)) or kind not in "iuf":
+            raise ValueError(f"{name} must be a number; got {value!r}")
         return float(value)
 
     return read
 
 
-def _levels(codes, n):
+def _date(name):
     def read(value):
-        return codes[value] if value in codes else n + 1 if _is_missing(value) else n
+        # Seconds since 1970; a date without a time zone is in UTC.
+        if _is_missing(value):
+            return nan
+        if isinstance(value, str) and value[:4].isdigit():
+            value = datetime.fromisoformat(value)
+        elif getattr(getattr(value, "dtype", None), "kind", "") == "M":
+            value = value.astype("datetime64[us]").item()
+        if not hasattr(value, "toordinal"):
+            raise ValueError(f"{name} must be a date, or a text such as 2024-03-31; got {value!r}")
+        if getattr(value, "tzinfo", None) is not None:
+            return value.timestamp()
+        return (value - value.__class__(1970, 1, 1)).total_seconds()
+
+    return read
+
+
+def _level(name, codes):
+    n = len(codes)
+    numbers = any(hasattr(level, "__float__") for level in codes)
+
+    def read(value):
+        if value in codes:
+            return codes[value]
+        if _is_missing(value):
+            return n + 1
+        if hasattr(value, "__float__") and not numbers:
+            raise ValueError(f"{name} must be a category; got {value!r}")
+        return n
 
     return read
 
@@ -84,7 +100,7 @@ def _refuse(p):
 """
 _CLOCK = """
 def _clock(zone):
-    from datetime import datetime, timedelta, timezone
+    from datetime import timedelta, timezone
     from zoneinfo import ZoneInfo
 
     known, start = ZoneInfo(zone), datetime(1970, 1, 1, tzinfo=timezone.utc)
@@ -164,7 +180,7 @@ def to_python(calibrator: Calibrator) -> PythonExport:
     """Export a calibrator as Python; see `Calibrator.to_python`."""
     program = Program.of(calibrator)
     rows = RandomRows.of(program)
-    columns = [rows.values(k) for k in program.used]
+    columns = [_shown_values(program, rows, k) for k in program.used]
     names = [program.schema.names[k] for k in program.used]
     given = rows.p[:, 1].tolist() if program.binary else rows.p.tolist()
     wanted = (rows.expected[:, 1:] if program.binary else rows.expected).tolist()
@@ -184,25 +200,32 @@ def to_python(calibrator: Calibrator) -> PythonExport:
     return PythonExport(rows, program, text)
 
 
+def _shown_values(program: Program, rows: RandomRows, k: int) -> list[Any]:
+    """Return the values of a variable, dates as text."""
+    values = rows.values(k)
+    if program.schema.kinds[k] != "datetime":
+        return values
+    return [x if x is None else datetime.fromtimestamp(x, UTC).isoformat() for x in values]
+
+
 def scorer(calibrator: Calibrator) -> Callable[..., Any]:
     """Return a fast function of one row; see `Calibrator.scorer`."""
     program = Program.of(calibrator)
-    names, schema = _run(_function(program)), program.schema
-    computed: Any = names["calibrate"]
-    for k in program.used:
-        names[f"read{k}"] = _reader(schema, k)
-    known = [schema.names[k] for k in program.used]
+    computed: Any = _run(_function(program))["calibrate"]
+    known = [program.schema.names[k] for k in program.used]
 
     def score(p: float | Sequence[float], v: Mapping[str, object] | None = None) -> Any:
         try:
             return computed(p, v)
-        except (KeyError, TypeError):
-            _explain(v, known)
-            raise
-        except ValueError as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(str(error), "give the row of one prediction", "p") from None
+        except (KeyError, TypeError, ValueError) as error:
+            if known and not isinstance(v, Mapping):
+                problem = f"v must be a mapping of the variables {', '.join(map(repr, known))}"
+                hint = "call scorer(p, {name: value})"
+                raise InputError(f"{problem}; got {v!r}", hint, "v") from None
+            for name in known:
+                if name not in (v or ()):
+                    raise InputError.no_column(name, [*map(str, v or ())], "v") from None
+            raise InputError(str(error), "give the row of one prediction") from None
 
     score.__doc__ = f"""Return the calibrated probability of one row by a {program.kind}.
 
@@ -326,6 +349,7 @@ def _function(program: Program) -> str:
     return "\n".join(
         [
             "from bisect import bisect_left",
+            "from datetime import datetime",
             "from math import exp, inf, log, nan, sqrt",
             "",
             f"CLASSES = {list(program.classes)!r}",
@@ -362,59 +386,12 @@ def _input_lines(program: Program) -> list[str]:
 
 def _reader_text(program: Program, k: int) -> str:
     """Return what makes the function that reads a value of variable k."""
-    schema = program.schema
-    if schema.kinds[k] != "levels":
-        return f"_numbers({schema.names[k]!r}, {schema.kinds[k]!r})"
-    n = len(schema.levels[k])
-    codes = {level: j for j, level in enumerate(schema.levels[k])} | {None: n + 1}
-    return f"_levels({codes!r}, {n})"
+    name, kind, levels = (getattr(program.schema, own)[k] for own in ("names", "kinds", "levels"))
+    if kind != "levels":
+        return f"{'_date' if kind == 'datetime' else '_number'}({name!r})"
+    codes = {level: j for j, level in enumerate(levels)}
+    return f"_level({name!r}, {codes!r})"
 
 
 def _table_text(name: str, array: Any) -> str:
     return f"{name} = {textwrap.fill(repr(tuple(array.tolist())), 100, break_on_hyphens=False)}"
-
-
-# The values of a row, read as predict_proba reads them.
-
-
-def _reader(schema: Schema, k: int) -> Callable[[Any], float]:
-    """Return a function that reads a value of variable k: plain ones fast, others with checks."""
-    name, kind, n = schema.names[k], schema.kinds[k], len(schema.levels[k])
-    codes = {level: j for j, level in enumerate(schema.levels[k])} | {None: n + 1}
-    at, zoned = slice(k, k + 1), bool(schema.zoned) and schema.zoned[k]
-    own = Schema((name,), (kind,), schema.levels[at], schema.date_formats[at], (), schema.zoned[at])
-
-    def checked(value: Any) -> float:
-        variables = score_rows([0.5], {name: [value]}, 2).variables
-        own.check_zones(variables)
-        found = float(own.align(variables)[0][0])
-        return n + 2 + int(found) if kind == "levels" and found < 0 else found
-
-    def level(value: Any) -> float:
-        try:
-            return codes[value]
-        except (KeyError, TypeError):
-            return n if value.__class__ is str and value else checked(value)
-
-    def number(value: Any) -> float:
-        if kind == "numeric" and value.__class__ in (float, int):
-            return float(value)
-        if kind == "datetime" and value.__class__ is datetime and not value.tzinfo and not zoned:
-            return value.replace(tzinfo=UTC).timestamp()
-        return math.nan if value is None else checked(value)
-
-    return level if kind == "levels" else number
-
-
-def _explain(v: object, known: list[str]) -> None:
-    """Raise a better error about variables of the wrong kind."""
-    if known and not isinstance(v, Mapping):
-        raise InputError(
-            f"v must be a mapping of the variables {', '.join(map(repr, known))}; got {v!r}",
-            "call scorer(p, {name: value})",
-            argument="v",
-        ) from None
-    if isinstance(v, Mapping):
-        for name in known:
-            if name not in v:
-                raise InputError.no_column(name, [str(each) for each in v], "v") from None

@@ -398,7 +398,7 @@ class Calibrator(Estimator):
         return scorer(self)
 
     def to_python(self) -> PythonExport:
-        """Return the source of a Python module that imports nothing but `math` and `bisect`.
+        """Return the source of a Python module that imports only the standard library.
 
         Its function ``calibrate(p, X)`` gives for one row what `predict_proba` gives.
 
