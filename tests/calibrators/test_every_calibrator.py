@@ -158,7 +158,6 @@ def test_a_class_without_rows_is_warned_of_and_stays_finite(calibrator):
         (ScalingBinningCalibrator(n_bins=2.5), "n_bins must be an integer"),
         (DirichletCalibrator(penalty="odir"), "penalty must be one of"),
         (DirichletCalibrator(toward="one"), "toward must be one of"),
-        (DirichletCalibrator(l2_intercept=-1), "l2_intercept must be a number"),
         (TreeCalibrator(max_depth=-1), "max_depth must be an integer of at least 0"),
         (TreeCalibrator(min_leaf=0.6), "min_leaf must lie between 0 and 0.5"),
         (TreeCalibrator(borrow=-1), "borrow must be a number"),
@@ -272,6 +271,14 @@ def test_logits_are_taken_as_their_probabilities(n_classes):
         np.testing.assert_allclose(found, wanted, atol=1e-9)
     with pytest.raises(InputError, match="if these are logits, pass from_logits=True"):
         vc.calibrators.BetaCalibrator().fit(3 * z, y)
+
+
+def test_a_text_that_no_file_can_hold_is_refused(tmp_path):
+    p, y, _ = binary()
+    model = vc.TreeCalibrator().fit(p, y, {"kind": ["a", "half \ud800"] * 200})
+    with pytest.raises(InputError, match=r"not valid Unicode: .*half \\ud800"):
+        model.save(tmp_path / "model.json")
+    assert not any(tmp_path.iterdir())
 
 
 def test_a_class_that_is_not_ours_is_not_saved(tmp_path):

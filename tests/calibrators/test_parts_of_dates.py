@@ -93,3 +93,23 @@ def test_dates_that_are_text():
     # The same instants in another zone are at the same hour of the clock of the fit.
     zoned = X.assign(when=pd.to_datetime(text["when"], utc=True).dt.tz_convert("Asia/Tokyo"))
     assert (model.predict_proba(p, zoned) == model.predict_proba(p, text)).all()
+
+
+@pytest.mark.parametrize("zone", ["", "+02:00"])
+def test_dates_that_are_text_in_exports(zone):
+    duckdb = pytest.importorskip("duckdb", reason="duckdb is not installed")
+    pytest.importorskip("sqlglot", reason="sqlglot is not installed")
+    p, y, X = world(3_000)
+    text = X.assign(when=X["when"].dt.strftime(f"%Y-%m-%d %H:%M:%S{zone}"))
+    model = vc.TreeCalibrator(min_leaf=0.02).fit(p, y, text)
+    wanted = model.predict_proba(p, text)
+    exported, score = model.to_sql("duckdb"), model.scorer()
+    with duckdb.connect() as connection:
+        connection.register("scores", text.assign(p=p))
+        assert np.abs(exported.run(connection) - wanted).max() < 1e-12
+        assert exported.check(connection).largest < 1e-12
+    assert all(score(p[i], text.iloc[i]) == wanted[i, 1] for i in range(50))
+    other = X.assign(when=X["when"].dt.strftime("%d.%m.%Y %H:%M"))
+    model = vc.TreeCalibrator(min_leaf=0.02).fit(p, y, other)
+    with pytest.raises(InputError, match=r"'when' was text in fit, with dates written as day\.mo"):
+        model.to_sql("duckdb")

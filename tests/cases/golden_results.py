@@ -347,7 +347,6 @@ def _every_calibrator():
         "beta/am": vc.calibrators.BetaCalibrator(parameters="am"),
         "beta/paper": vc.calibrators.BetaCalibrator.paper(),
         "dirichlet": vc.calibrators.DirichletCalibrator(),
-        "dirichlet/odir": vc.calibrators.DirichletCalibrator(penalty="off_diagonal", l2=0.01),
         "dirichlet/paper": vc.calibrators.DirichletCalibrator.paper(),
         "histogram": vc.calibrators.HistogramCalibrator(),
         "histogram/uniform": vc.calibrators.HistogramCalibrator(binning="uniform", n_bins=7),

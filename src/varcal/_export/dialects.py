@@ -1,4 +1,4 @@
-"""The databases: how they write names, texts, numbers and tables, and how varcal runs a query.
+"""The databases: how they write names, texts, numbers and tables.
 
 What is not here is common to all: common table expressions, CASE, CROSS JOIN, LN, EXP, SQRT, ABS,
 LEAST and GREATEST of numbers that are not NULL.
@@ -7,13 +7,9 @@ LEAST and GREATEST of numbers that are not NULL.
 from __future__ import annotations
 
 import math
-from contextlib import suppress
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
-from varcal._arrays import Floats
 from varcal.exceptions import InputError
 
 
@@ -33,6 +29,8 @@ class Dialect:
         The character around names.
     is_nan, seconds : str
         A condition, and the seconds of an instant since 1970, with ``{}`` for the column.
+    zoned_type : str
+        The type of instants that are written with a time zone.
     clock : str
         The seconds that a clock shows; ``{0}`` are those since 1970, ``{1}`` is the time zone.
     row_number : str
@@ -58,6 +56,7 @@ class Dialect:
     quote: str = '"'
     is_nan: str = "isnan({})"
     seconds: str = "UNIX_MICROS(CAST({} AS TIMESTAMP)) / 1000000e0"
+    zoned_type: str = "TIMESTAMPTZ"
     clock: str = "EPOCH(TIMEZONE({1}, TO_TIMESTAMP({0})))"
     row_number: str = "ROW_NUMBER() OVER ()"
     array: str = "[{}]"
@@ -97,11 +96,11 @@ class Dialect:
             return shown if "e" in shown else f"{shown}e0"
         return shown + self.literal_suffix
 
-    def numbers(self, values: Floats) -> str:
+    def numbers(self, values: Iterable[float]) -> str:
         """Write an array of finite numbers."""
         # Those of PostgreSQL are a text, which needs no suffix at every number.
         write = self.cut if self.literal_suffix == "e0" else repr
-        return self.array.format(", ".join(map(write, values.tolist())))
+        return self.array.format(", ".join(map(write, values)))
 
     def element(self, array: str, position: str, ahead: int = 0) -> str:
         """Write the element of an array at, or after, a position that is counted from 0."""
@@ -111,12 +110,6 @@ class Dialect:
     def truth_value(self, value: bool) -> str:
         """Write a truth value."""
         return "TRUE" if value else "FALSE"
-
-    def rows(self, connection: Any, query: str) -> Floats:
-        """Run a query and return its rows, NaN for NULL."""
-        if self.name not in _RUN:
-            raise InputError(f"varcal cannot run queries in {self.title}", "run .query there")
-        return _RUN[self.name](connection, query)
 
 
 #: Characters of texts that databases with backslashes must not read as they are. Spark also
@@ -148,6 +141,7 @@ DIALECTS = {
             "spark",
             "Spark",
             text_type="STRING",
+            zoned_type="TIMESTAMP",
             quote="`",
             clock=f"UNIX_MICROS(FROM_UTC_TIMESTAMP({_MICROS}, {{1}})) / 1000000e0",
             row_number="monotonically_increasing_id()",
@@ -160,6 +154,7 @@ DIALECTS = {
             "BigQuery",
             double="FLOAT64",
             text_type="STRING",
+            zoned_type="TIMESTAMP",
             quote="`",
             is_nan="IS_NAN({})",
             clock=f"UNIX_MICROS(TIMESTAMP(DATETIME({_MICROS}, {{1}}))) / 1000000e0",
@@ -184,33 +179,3 @@ DIALECTS = {
         ),
     )
 }
-
-
-def _duckdb(connection: Any, query: str) -> Floats:
-    found = connection.execute(query).fetchnumpy()
-    return np.column_stack([np.ma.filled(c.astype(np.float64), np.nan) for c in found.values()])
-
-
-def _postgres(connection: Any, query: str) -> Floats:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT current_setting('jit')")
-        before = cursor.fetchone()[0]
-        # Compiling a long query takes far longer than running it.
-        cursor.execute("SET jit = off")
-        try:
-            cursor.execute(query)
-            width, found = len(cursor.description), cursor.fetchall()
-        except BaseException:
-            with suppress(Exception):
-                cursor.execute(f"SET jit = {before}")
-            raise
-        cursor.execute(f"SET jit = {before}")
-        return np.array(found, dtype=np.float64).reshape(len(found), width)
-
-
-def _spark(connection: Any, query: str) -> Floats:
-    table = connection.sql(query).toArrow()
-    return np.column_stack([column.to_numpy().astype(np.float64) for column in table.columns])
-
-
-_RUN = {"duckdb": _duckdb, "postgres": _postgres, "spark": _spark}

@@ -11,6 +11,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -40,6 +41,9 @@ BRANCHES, DEEPEST = 8, 12
 #: The unit of the leaves of trees, and the digits of heights: a thousand of either are off by less
 #: than 1e-9.
 LEAF_UNIT, DIGITS = 1e-12, 13
+
+#: The way of writing dates that databases read.
+ISO = "year-month-day"
 
 _TEMPLATES = ARITHMETIC | {
     "minimum": "LEAST({}, {})", "maximum": "GREATEST({}, {})", "equal": "({} = {})",
@@ -135,7 +139,10 @@ class SqlExport(Export):
                 for k, column in enumerate(p.T.tolist())
             },
             **{
-                name: [_literal(words, value, schema.kinds[k]) for value in self.rows.values(k)]
+                name: [
+                    _literal(words, value, schema.kinds[k], *schema.written(k))
+                    for value in self.rows.values(k)
+                ]
                 for k, name in variables.items()
             },
         }
@@ -149,7 +156,9 @@ class SqlExport(Export):
         number = f"ROW_NUMBER() OVER (ORDER BY t.{words.identifier(key)})" if key else ""
         source = replace(source, others={"row": number or words.row_number})
         query = _Query(program, words, source).text(_labels(program, "q"))
-        found = words.rows(connection, query)
+        if self.dialect not in _RUN:
+            raise InputError(f"varcal cannot run queries in {words.title}", "run .query there")
+        found = _RUN[self.dialect](connection, query)
         found = found[np.argsort(found[:, 0], kind="stable"), 1:]
         if program.binary and found.shape[1] == 1:
             return np.column_stack([1.0 - found[:, 0], found[:, 0]])
@@ -211,15 +220,17 @@ def _harmless(text: str) -> str:
     return re.sub(r"[^\w .,:;()+=<>%\[\]/'-]", "?", text)
 
 
-def _literal(dialect: Dialect, value: Any, kind: str) -> str:
+def _literal(dialect: Dialect, value: Any, kind: str, form: str = "", zoned: bool = False) -> str:
     """Write a value of a random row."""
     if value is None:
         return "NULL"
     if kind == "levels":
         return dialect.truth_value(value) if isinstance(value, bool) else dialect.text(str(value))
     if kind == "datetime":
-        instant = np.datetime64(round(value * 1e6), "us")
-        return f"TIMESTAMP '{str(instant).replace('T', ' ')}{'Z' * (dialect.name == 'spark')}'"
+        instant = str(np.datetime64(round(value * 1e6), "us")).replace("T", " ")
+        if form:
+            return dialect.text(instant + "+00:00" * zoned)
+        return f"TIMESTAMP '{instant}{'Z' * (dialect.name == 'spark')}'"
     if math.isfinite(value):
         return dialect.cut(value)
     name = {math.inf: "Infinity", -math.inf: "-Infinity"}.get(value, "NaN")
@@ -339,11 +350,24 @@ class _Query:
             if kind == "levels":
                 self._defined(0, f"v{k}_s", f"CAST({name} AS {dialect.text_type})")
                 continue
-            double = f"CAST({name} AS {dialect.double})"
-            text = dialect.seconds.format(name) if kind == "datetime" else double
+            text = f"CAST({name} AS {dialect.double})"
+            if kind == "datetime":
+                text = dialect.seconds.format(self._instant(k, name))
             self._defined(0, f"v{k}", text)
             gone = dialect.is_nan.format(f"v{k}")
             self._defined(1, f"v{k}_s", f"CASE WHEN {gone} THEN NULL ELSE v{k} END", f"v{k}")
+
+    def _instant(self, k: int, name: str) -> str:
+        """Return a column of dates, or of text that the fit read as dates."""
+        form, zoned = self.program.schema.written(k)
+        if form not in ("", ISO):
+            raise InputError(
+                f"variable {self.program.schema.names[k]!r} was text in fit, with dates written as "
+                f"{form}, which databases do not read",
+                "convert the column to dates before fit, or use to_python",
+            )
+        kind = self.dialect.zoned_type if zoned else "TIMESTAMP"
+        return f"CAST({name} AS {kind})" if form else name
 
     def _statement(self, results: dict[str, _Value]) -> str:
         """Return the text, in which each layer has the columns that later ones read."""
@@ -361,7 +385,9 @@ class _Query:
             found = exp.Select(expressions=named)
             return found.from_(exp.Table(this=raw(source))) if source else found
 
-        arrays = {name: self.dialect.numbers(values) for name, values in self._arrays.values()}
+        arrays = {
+            name: self.dialect.numbers(values.tolist()) for name, values in self._arrays.values()
+        }
         selects, needed = [], {"valid", *(f"o{k}" for k in range(len(self.source.others)))}
         needed = needed.union(*(value.reads for value in results.values()))
         for k, layer in reversed([*enumerate(self._layers)]):
@@ -529,3 +555,34 @@ def _top(args: list[str]) -> str:
         for k, arg in enumerate(args[:-1])
     ]
     return f"CASE {' '.join(whens)} ELSE {len(args) - 1} END"
+
+
+def _duckdb(connection: Any, query: str) -> Floats:
+    found = connection.execute(query).fetchnumpy()
+    return np.column_stack([np.ma.filled(c.astype(np.float64), np.nan) for c in found.values()])
+
+
+def _postgres(connection: Any, query: str) -> Floats:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_setting('jit')")
+        before = cursor.fetchone()[0]
+        # Compiling a long query takes far longer than running it.
+        cursor.execute("SET jit = off")
+        try:
+            cursor.execute(query)
+            width, found = len(cursor.description), cursor.fetchall()
+        except BaseException:
+            with suppress(Exception):
+                cursor.execute(f"SET jit = {before}")
+            raise
+        cursor.execute(f"SET jit = {before}")
+        return np.array(found, dtype=np.float64).reshape(len(found), width)
+
+
+def _spark(connection: Any, query: str) -> Floats:
+    table = connection.sql(query).toArrow()
+    return np.column_stack([column.to_numpy().astype(np.float64) for column in table.columns])
+
+
+#: How varcal runs a query, and gets its rows with NaN for NULL.
+_RUN = {"duckdb": _duckdb, "postgres": _postgres, "spark": _spark}

@@ -73,7 +73,14 @@ class Kind:
     def text(self, body: Mapping[str, Any]) -> str:
         """Return the document of a result, with its checksum."""
         document = {"kind": self.name, "format": self.format, "varcal": __version__, **body}
-        return canonical(document | {"sha256": checksum(document)})
+        try:
+            return canonical(document | {"sha256": checksum(document)})
+        except UnicodeEncodeError as error:
+            where = error.object[max(error.start - 20, 0) : error.end + 20]
+            raise InputError(
+                f"a text cannot be saved, because it is not valid Unicode: {where!r}",
+                "correct the label, the category or the name",
+            ) from None
 
     def write(self, path: str | PathLike[str], body: Mapping[str, Any]) -> None:
         """Write a document whole or not at all."""
@@ -108,7 +115,11 @@ class Kind:
                 f"{shown} was written by {'a later' if later else 'an earlier'} varcal ({writer})",
                 "update varcal" if later else "make it again and save it with this varcal",
             )
-        if document.get("sha256") != checksum(document):
+        try:
+            expected = checksum(document)
+        except (ValueError, RecursionError):  # an infinite number, or half of a surrogate pair
+            raise BrokenError("it holds a value that varcal does not write") from None
+        if document.get("sha256") != expected:
             raise BrokenError("its contents do not match its checksum")
 
 
@@ -135,10 +146,7 @@ def file_bytes(path: str | PathLike[str]) -> bytes:
 def checksum(document: Mapping[str, Any]) -> str:
     """Return the checksum of everything else in a document."""
     rest = {name: value for name, value in document.items() if name != "sha256"}
-    try:
-        return hashlib.sha256(canonical(rest).encode()).hexdigest()
-    except (ValueError, RecursionError):  # an infinite number, or half of a surrogate pair
-        raise BrokenError("it holds a value that varcal does not write") from None
+    return hashlib.sha256(canonical(rest).encode()).hexdigest()
 
 
 def canonical(value: object) -> str:

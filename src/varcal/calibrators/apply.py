@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import chain
 from os import PathLike
-from typing import TYPE_CHECKING, Any, cast, overload
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -75,34 +75,6 @@ class Applied:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON."""
         return asdict(self) | {"columns": list(self.columns)}
-
-
-@overload
-def apply(
-    calibrator: Calibrator | str | PathLike[str],
-    source: object,
-    out: str | PathLike[str],
-    *,
-    p: str | Sequence[str] | None = ...,
-    X: str | Sequence[str] | None = ...,
-    column: str = ...,
-    format: str | None = ...,
-    sep: str | None = ...,
-    decimal: str | None = ...,
-    encoding: str | None = ...,
-) -> Applied: ...
-
-
-@overload
-def apply(
-    calibrator: Calibrator | str | PathLike[str],
-    source: object,
-    out: None = ...,
-    *,
-    p: str | Sequence[str] | None = ...,
-    X: str | Sequence[str] | None = ...,
-    column: str = ...,
-) -> Any: ...
 
 
 def apply(
@@ -179,9 +151,17 @@ def apply(
     if out is not None:
         format_of(out)  # raise an error before anything slow
         _check_target(out, calibrator)
-    none = isinstance(source, list | tuple) and not source
-    is_files = none or (is_paths(source) and not is_folder(source))
-    rows = None if is_files else _lazy(source)
+    rows = None
+    if not _are_files(source):
+        rows = (
+            folder_rows(cast(Any, source), arrow=True) if is_folder(source) else lazy_rows(source)
+        )
+        if rows is None:
+            raise InputError(
+                f"source is a {type(source).__name__}, neither files nor lazy rows",
+                "for rows in memory call calibrator.predict_proba",
+                argument="source",
+            )
     if isinstance(rows, SparkRows):
         if out is not None:
             raise InputError(
@@ -189,7 +169,7 @@ def apply(
                 "leave out= out, and let Spark write the result: .write.parquet(path)",
                 argument="out",
             )
-        return _apply_in_spark(Calibration.of(calibrator, p, X), rows, column)
+        return _apply_in_spark(Calibration.of(calibrator, p, X, column), rows)
     if out is None:
         raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is None:  # files are streamed, so that their text stays as it is written
@@ -199,7 +179,13 @@ def apply(
     # The files of a PyArrow dataset are known, and those of a folder.
     refuse_input(out, "an input file", *getattr(getattr(rows, "dataset", None), "files", ()))
     import_library("pyarrow", f"writing {str(out)!r}")
-    return _apply_lazily(Calibration.of(calibrator, p, X), rows, out, column)
+    return _apply_lazily(Calibration.of(calibrator, p, X, column), rows, out)
+
+
+def _are_files(source: object) -> bool:
+    """Tell whether a source is paths of files, also an empty list of them."""
+    none = isinstance(source, list | tuple) and not source
+    return none or (is_paths(source) and not is_folder(source))
 
 
 def _lazy(source: Any) -> LazyRows:
@@ -239,7 +225,7 @@ class Calibration:
     fitted: Calibrator
     scores: tuple[str, ...]
     variables: dict[str, str]
-    added: tuple[str, ...] = ()
+    added: tuple[str, ...]
 
     @classmethod
     def of(
@@ -247,8 +233,9 @@ class Calibration:
         calibrator: Calibrator | str | PathLike[str],
         p: str | Sequence[str] | None,
         X: str | Sequence[str] | None,
+        column: str,
     ) -> Calibration:
-        """Find the columns that a calibrator reads."""
+        """Find the columns that a calibrator reads, and name the new ones."""
         from varcal.calibrators import Calibrator  # noqa: PLC0415
 
         fitted = calibrator
@@ -263,8 +250,7 @@ class Calibration:
                 argument="p",
                 settings={"p": ...},
             )
-        schema = getattr(fitted, "schema_", None)
-        own: tuple[str, ...] = () if schema is None else schema.columns
+        own = fitted._schema.columns
         names = own if X is None or not own else _tuple(X)
         if len(names) != len(own):
             raise InputError(
@@ -273,16 +259,21 @@ class Calibration:
                 "name one column per variable, in that order",
                 argument="X",
             )
-        return cls(fitted, scores, dict(zip(own, names, strict=True)))
+        classes = fitted.classes_
+        added = (column,) if len(classes) == 2 else tuple(f"{column}_{label}" for label in classes)
+        return cls(fitted, scores, dict(zip(own, names, strict=True)), added)
 
-    def adding(self, column: str, known: Sequence[str], shown: str) -> Calibration:
-        """Name the new columns, which must not exist yet; the columns that are used must."""
+    @property
+    def used(self) -> list[str]:
+        """The columns that are read."""
+        return list(dict.fromkeys([*self.scores, *self.variables.values()]))
+
+    def check(self, known: Sequence[str], shown: str) -> None:
+        """Refuse rows that lack a column that is read, or have one of the new ones."""
         for name in self.used:
             if name not in known:
                 raise InputError.no_column(name, known, shown)
-        classes = self.fitted.classes_
-        added = (column,) if len(classes) == 2 else tuple(f"{column}_{label}" for label in classes)
-        for name in added:
+        for name in self.added:
             if name in known:
                 raise InputError(
                     f"{shown} already has a column {name!r}",
@@ -290,18 +281,10 @@ class Calibration:
                     argument="column",
                     settings={"column": ...},
                 )
-        return replace(self, added=added)
-
-    @property
-    def used(self) -> list[str]:
-        """The columns that are read."""
-        return list(dict.fromkeys([*self.scores, *self.variables.values()]))
 
     def columns_of_kind(self, kind: str) -> frozenset[str]:
         """Return the columns of variables of one kind; of levels, only those that are text."""
-        schema = getattr(self.fitted, "schema_", None)
-        if schema is None:
-            return frozenset()
+        schema = self.fitted._schema
         every = zip(schema.columns, schema.kinds, schema.levels, strict=False)
         return frozenset(
             self.variables[name]
@@ -333,7 +316,7 @@ class Calibration:
 
         positions = [columns.index(name) for name in self.used]
         for batch in batches:
-            new: list[Any] = [pa.array([], pa.float64())] * len(self.added)
+            new = [pa.nulls(0, pa.float64())] * len(self.added)
             if len(batch):
                 used = pa.table([batch.column(k) for k in positions], self.used)
                 with rows_numbered_from(None):
@@ -364,11 +347,11 @@ def apply_to(
     _check_target(out, calibrator)
     if len(sources) > 1:
         refuse_input(out, "an input file", *(source.path for source in sources))
-    work = Calibration.of(calibrator, p, X)
+    work = Calibration.of(calibrator, p, X, column)
     out_format = format_of(out)[0]
     dialect = output_dialect(sources, out_format)
     names = same_columns(sources, work.used)
-    work = work.adding(column, names, sources[0].shown)
+    work.check(names, sources[0].shown)
     as_written = all(format in DELIMITERS for format in (out_format, *(s.format for s in sources)))
     texts, dates = (work.columns_of_kind(kind) for kind in ("levels", "datetime"))
     types = common_types(sources, work.used if as_written else names, texts, dates)
@@ -390,10 +373,8 @@ def apply_to(
     return Applied(str(out), n_rows, work.added)
 
 
-def _apply_lazily(
-    work: Calibration, rows: LazyRows, out: str | PathLike[str], column: str
-) -> Applied:
-    work = work.adding(column, rows.columns, "source")
+def _apply_lazily(work: Calibration, rows: LazyRows, out: str | PathLike[str]) -> Applied:
+    work.check(rows.columns, "source")
     tables = rows.map(rows.columns, work)
     first = next(tables, None)
     if first is None:
@@ -403,11 +384,11 @@ def _apply_lazily(
     return Applied(str(out), _write(out, first.schema, batches, "source"), work.added)
 
 
-def _apply_in_spark(work: Calibration, rows: SparkRows, column: str) -> Any:
+def _apply_in_spark(work: Calibration, rows: SparkRows) -> Any:
     """Return the data frame with calibrated probabilities, which Spark's workers compute."""
     from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
 
-    work = work.adding(column, rows.columns, "source")
+    work.check(rows.columns, "source")
     rows.check_single(work.used)
     new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
     schema = StructType([*rows.frame.schema.fields, *new])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -14,7 +13,7 @@ from varcal._arrays import Bools, Floats, Ints
 from varcal._options import EPS, check_eps, check_not_negative, one_of, or_none
 from varcal.calibrators import steps
 from varcal.calibrators.calibrator import Calibrator, parameter
-from varcal.calibrators.regression import fit_softmax, minimize_convex, softmax, solve_dense
+from varcal.calibrators.regression import fit_softmax, softmax
 from varcal.calibrators.rows import CalibrationRows
 from varcal.calibrators.steps import Step, clipped, constant, equal, where
 from varcal.exceptions import VarcalWarning
@@ -209,16 +208,11 @@ class DirichletCalibrator(_LogLinearCalibrator):
     Parameters
     ----------
     l2 : float, optional
-        λ; None means ¼ K (K − 1) / n.
-    l2_intercept : float, optional
-        μ; None means λ, or where that is not given either ¼ K / n.
-    penalty : {"all", "off_diagonal"}
-        Whether λ applies to all of W or only off its diagonal (ODIR).
-    toward : {"temperature", "identity", "zero"}
+        λ and μ; None means λ = ¼ K (K − 1) / n and μ = ¼ K / n.
+    toward : {"temperature", "zero"}
         W₀: temperature scaling, that is the identity for log-probabilities that were divided by
-        the best T first; the identity, so that few rows change little; or zero, as first
-        published, so that few rows give flat probabilities. With zero, the last rows of W and b
-        are fixed at 0.
+        the best T first; or zero, as first published, so that few rows give flat probabilities.
+        With zero, the last rows of W and b are fixed at 0.
     eps : float, optional
         The least p before taking the logarithm; None means the floor of all calibrators by score,
         half of the smallest positive p.
@@ -229,13 +223,6 @@ class DirichletCalibrator(_LogLinearCalibrator):
         W.
     intercept_ : ndarray of shape (K,)
         b.
-
-    Notes
-    -----
-    ODIR here and in the package dirichletcal are different penalties. dirichletcal first subtracts
-    the last row of W from all others, and then leaves out the diagonal of these differences: the
-    entries W_iK − W_KK are penalized, which are −1 where nothing is changed, so that its result
-    depends on which class is the last one. Here the penalty is that of the paper, on W itself.
 
     References
     ----------
@@ -252,11 +239,7 @@ class DirichletCalibrator(_LogLinearCalibrator):
     """
 
     l2: float | None = parameter(None, or_none(check_not_negative))
-    l2_intercept: float | None = parameter(None, or_none(check_not_negative))
-    penalty: Literal["all", "off_diagonal"] = parameter("all", one_of("all", "off_diagonal"))
-    toward: Literal["temperature", "identity", "zero"] = parameter(
-        "temperature", one_of("temperature", "identity", "zero")
-    )
+    toward: Literal["temperature", "zero"] = parameter("temperature", one_of("temperature", "zero"))
     coef_: Floats = field(init=False)
     intercept_: Floats = field(init=False)
 
@@ -268,20 +251,17 @@ class DirichletCalibrator(_LogLinearCalibrator):
     def _learn(self, rows: CalibrationRows) -> None:
         k, n = rows.n_classes, rows.total()
         penalty = np.full((k, k + 1), SHRINKAGE * k * (k - 1) / n if self.l2 is None else self.l2)
-        if self.penalty == "off_diagonal":
-            np.fill_diagonal(penalty, 0.0)
-        if self.l2_intercept is not None or self.l2 is None:
-            own = SHRINKAGE * k / n if self.l2_intercept is None else self.l2_intercept
-            penalty[:, -1] = own
+        if self.l2 is None:
+            penalty[:, -1] = SHRINKAGE * k / n
         logs, sharpness = self._logs(rows), 1.0
-        if self.toward == "temperature":
-            found, separated = fit_sharpness(logs, rows.y, rows.weight)
-            sharpness = 1.0 if separated else max(found, LEAST_SHARPNESS)
         start = target = _identity(k)
         free = np.ones(target.shape, bool)
         if self.toward == "zero":
             target, start = np.zeros_like(target), target - target[-1]
             free[-1] = False
+        else:
+            found, separated = fit_sharpness(logs, rows.y, rows.weight)
+            sharpness = 1.0 if separated else max(found, LEAST_SHARPNESS)
         given = {"penalty": penalty, "target": target, "free": free, "start": start}
         theta, self.separated_ = fit_softmax(logs * sharpness, rows.y, rows.weight, **given)
         self.coef_, self.intercept_ = theta[:, :k] * sharpness, theta[:, k].copy()
@@ -368,13 +348,13 @@ class ShiftCalibrator(Calibrator):
         return steps.items(where(steps.less(steps.largest(p), 1.0), uncertain, p))
 
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
-        if isinstance(self.shift_, float):
-            label, factor = self.classes_[1], np.exp(self.shift_)
-            words = f"logit(q) = logit(p) + shift: the odds of {label} are multiplied by"
-            return f"{words} {factor:.4g}.", [{"class": str(label), "shift": self.shift_}]
-        pairs = zip(self.classes_, self.shift_, strict=True)
-        table = [{"class": str(label), "shift": float(shift)} for label, shift in pairs]
-        return "The logit of every class is ln(p) + shift.", table
+        shifts = np.atleast_1d(self.shift_).tolist()
+        labels = self.classes_[-len(shifts) :]
+        table = [{"class": str(k), "shift": b} for k, b in zip(labels, shifts, strict=True)]
+        if len(shifts) > 1:
+            return "The logit of every class is ln(p) + shift.", table
+        words = f"logit(q) = logit(p) + shift: the odds of {labels[0]} are multiplied by"
+        return f"{words} {np.exp(shifts[0]):.4g}.", table
 
 
 def _two_steps(p: Step, shift: float) -> tuple[Step, Step]:
@@ -387,43 +367,21 @@ def _two_steps(p: Step, shift: float) -> tuple[Step, Step]:
 
 
 def _fit_shifts(p: Floats, y: Ints, weight: Floats) -> Floats:
-    """Maximize the likelihood; the shift of the most frequent class is 0.
-
-    The gradient is the mean of q minus the rate of each class.
-    """
+    """Maximize the likelihood; the shift of the most frequent class is 0."""
     n, k = p.shape
     if not n:
         return np.zeros(k)
-    shares = weight / weight.sum()
-    rates: Floats = np.asarray(np.bincount(y, shares, minlength=k), dtype=np.float64)
-    free = np.arange(k) != rates.argmax()
-    if not _has_maximum(p > 0, y):
-        # Half an event of each class is shared by all rows.
-        targets = 0.5 * (p > 0)
-        targets[np.arange(n), y] += weight.sum()
-        rates = shares @ (targets / targets.sum(axis=1, keepdims=True))
-    with np.errstate(divide="ignore"):  # a score of 0 stays 0
-        logs = np.log(p)
-
-    def whole(values: Floats) -> Floats:
-        shifts = np.zeros(k)
-        shifts[free] = values
-        return shifts
-
-    def evaluate_at(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
-        q = softmax(logs + whole(values))
-        weighted = q * shares[:, None]
-        means = weighted.sum(axis=0)
-        gradient = (means - rates)[free]
-        hessian = (np.diag(means) - weighted.T @ q)[np.ix_(free, free)]
-        return gradient, lambda: solve_dense(hessian, gradient)
-
-    def loss(values: Floats) -> float:
-        sums = np.logaddexp.reduce(logs + whole(values), axis=1)
-        return float(shares @ sums - rates @ whole(values))
-
-    start = np.zeros(k - 1)
-    return whole(minimize_convex(evaluate_at, loss, start, tol=1e-13, max_iter=200)[0])
+    targets = np.zeros((n, k))
+    targets[np.arange(n), y] = weight.sum()
+    free = np.zeros((k, k + 1), bool)
+    free[:, -1] = np.arange(k) != (weight @ targets).argmax()
+    if not _has_maximum(p > 0, y):  # half an event of each class is shared by all rows
+        targets += 0.5 * (p > 0)
+    targets /= targets.sum(axis=1, keepdims=True)
+    logs = np.log(np.maximum(p, LEAST))
+    none = np.zeros((k, k + 1))
+    theta, _ = fit_softmax(logs, targets, weight, penalty=none, target=_identity(k), free=free)
+    return np.asarray(theta[:, -1])
 
 
 def _has_maximum(available: Bools, y: Ints) -> bool:

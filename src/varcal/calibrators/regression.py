@@ -213,7 +213,7 @@ def _fit_free(
 
 def fit_softmax(
     logs: Floats,
-    y: Ints,
+    y: Ints | Floats,
     weight: Floats | None,
     *,
     penalty: Floats,
@@ -232,8 +232,8 @@ def fit_softmax(
     ----------
     logs : ndarray of shape (n, K)
         x, the log-probabilities of each row.
-    y : ndarray of int
-        The class of each row.
+    y : ndarray of int, or ndarray of shape (n, K)
+        The class of each row, or the share of each class.
     weight : ndarray, optional
         Row weights.
     penalty, target, free : ndarray of shape (K, K + 1)
@@ -248,6 +248,7 @@ def fit_softmax(
     """
     n = len(logs)
     x = np.hstack([logs, np.ones((n, 1))])
+    truth = np.eye(logs.shape[1])[y] if y.ndim == 1 else y
     shares = np.full(n, 1.0 / n) if weight is None else weight / weight.sum()
     begin = target if start is None else start
 
@@ -260,14 +261,13 @@ def fit_softmax(
         theta = whole(values)
         logits = x @ theta.T
         logits -= logits.max(axis=1, keepdims=True)
-        surprise = np.log(np.exp(logits).sum(axis=1)) - logits[np.arange(n), y]
+        surprise = np.log(np.exp(logits).sum(axis=1)) - np.einsum("ij,ij->i", truth, logits)
         return float(shares @ surprise + (penalty * (theta - target) ** 2).sum())
 
     def evaluate(values: Floats) -> tuple[Floats, Callable[[], Floats]]:
         theta = whole(values)
         q = softmax(x @ theta.T)
-        apart = q * shares[:, None]
-        apart[np.arange(n), y] -= shares
+        apart = (q - truth) * shares[:, None]
         slope = np.asarray((apart.T @ x + 2.0 * penalty * (theta - target))[free])
         return slope, lambda: _newton_step(slope, x, q, shares, penalty, free)
 
@@ -275,7 +275,7 @@ def fit_softmax(
         evaluate, loss, begin[free], tol=SOFTMAX_GRADIENT, max_iter=MOST_STEPS
     )[0]
     theta = whole(values)
-    return theta, bool(softmax(x @ theta.T)[np.arange(n), y].min() > 1 - CERTAIN_ERROR)
+    return theta, bool((softmax(x @ theta.T) * truth).sum(axis=1).min() > 1 - CERTAIN_ERROR)
 
 
 def _newton_step(

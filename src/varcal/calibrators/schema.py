@@ -125,6 +125,11 @@ class Schema:
         pairs = zip(self.names, self.kinds, strict=True)
         return tuple(name for name, kind in pairs if kind == "missing")
 
+    def written(self, k: int) -> tuple[str, bool]:
+        """Return how the dates of a column are written, "" if not as text, and if with a zone."""
+        form = self.date_formats[k] if self.date_formats else ""
+        return form, bool(self.zoned) and self.zoned[k]
+
     def listing(self, k: int, levels: tuple[Hashable, ...]) -> Schema:
         """Return the same with only some levels of a column listed; the others are pooled."""
         pooled = self.pooled or (False,) * len(self.names)
@@ -239,7 +244,7 @@ class Schema:
 
     def _dated(self, k: int, variable: Variable) -> Variable:
         """Read text as dates in the way in which the dates of the fit were written."""
-        form = self.date_formats[k] if self.date_formats else ""
+        form, _ = self.written(k)
         if not form or not as_text(variable).levels or variable.date_format == form:
             return variable
         found = as_dates(variable, form)

@@ -210,7 +210,7 @@ class TreeCalibrator(Calibrator):
         table = [
             {
                 "leaf": number,
-                "where": " and ".join(self._conditions(path)) or "everywhere",
+                "where": " and ".join(self._condition(*each) for each in path) or "everywhere",
                 "n": leaf.n,
                 "share": leaf.weight / total,
                 "calibrator": _one_line(inner),
@@ -221,30 +221,16 @@ class TreeCalibrator(Calibrator):
         leaf_word = "leaf" if len(table) == 1 else "leaves"
         return f"A tree on {names} with {len(table)} {leaf_word}.", table
 
-    def _conditions(self, path: Path) -> list[str]:
-        """Describe where a leaf lies, with one phrase per variable."""
-        levels: dict[int, str] = {}
-        bounds: dict[int, tuple[float, float]] = {}
-        for split, side in path:
-            name, known = self.schema_.names[split.variable], self.schema_.levels[split.variable]
-            low, high = bounds.get(split.variable, (-np.inf, np.inf))
-            if side == "other":
-                levels[split.variable] = f"{name} missing or unseen"
-            elif split.left_levels:
-                chosen = split.left_levels if side == "left" else split.right_levels
-                shown = ", ".join(str(known[k]) for k in chosen[:_SHOWN_LEVELS])
-                rest = len(chosen) - _SHOWN_LEVELS
-                more = f" and {rest} more" if rest > 0 else ""
-                levels[split.variable] = f"{name} in {{{shown}{more}}}"
-            else:
-                cut = split.threshold
-                bounds[split.variable] = (low, cut) if side == "left" else (cut, high)
-        ranges = []
-        for variable, (low, high) in bounds.items():
-            name = self.schema_.names[variable]
-            above = f"{name} ≥ {low:g}" if high == np.inf else f"{low:g} ≤ {name} < {high:g}"
-            ranges.append(f"{name} < {high:g}" if low == -np.inf else above)
-        return [*levels.values(), *ranges]
+    def _condition(self, split: Split, side: str) -> str:
+        """Describe one side of a split."""
+        name, known = self.schema_.names[split.variable], self.schema_.levels[split.variable]
+        if side == "other":
+            return f"{name} missing or unseen"
+        if not split.left_levels:
+            return f"{name} {'<' if side == 'left' else '≥'} {split.threshold:g}"
+        chosen = split.left_levels if side == "left" else split.right_levels
+        more = f" and {len(chosen) - _SHOWN_LEVELS} more" if len(chosen) > _SHOWN_LEVELS else ""
+        return f"{name} in {{{', '.join(str(known[k]) for k in chosen[:_SHOWN_LEVELS])}{more}}}"
 
 
 def _one_line(inner: Calibrator) -> str:
@@ -252,12 +238,12 @@ def _one_line(inner: Calibrator) -> str:
     name = type(inner).__name__.removesuffix("Calibrator").lower()
     if len(table) != 1:
         return f"{name}, {len(table)} classes"
-    shown = (
-        f"{key}={value:.4g}" if isinstance(value, float) else f"{key}={value}"
-        for key, value in table[0].items()
-        if key != "class"
-    )
+    shown = (f"{key}={_short(value)}" for key, value in table[0].items() if key != "class")
     return f"{name} {' '.join(shown)}"
+
+
+def _short(value: object) -> str:
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def _leaf_step(node: Node) -> Step:
@@ -324,11 +310,13 @@ def _grow(columns: list[AnyArray], mass: Floats, *, max_depth: int, min_weight: 
             return Leaf(rows.size, float(weight[rows].sum()))
         left, right, other = rows[cut.left], rows[cut.right], rows[~(cut.left | cut.right)]
         last: Any = "left" if weight[left].sum() >= weight[right].sum() else "right"
-        own_branch = other.size > 0 and weight[other].sum() >= least
-        if not own_branch:
-            left, right = (rows[~cut.right], right) if last == "left" else (left, rows[~cut.left])
+        if other.size > 0 and weight[other].sum() >= least:
+            last = build(other, depth - 1)
+        elif last == "left":
+            left = rows[~cut.right]
+        else:
+            right = rows[~cut.left]
         branches = build(left, depth - 1), build(right, depth - 1)
-        last = build(other, depth - 1) if own_branch else last
         return Split(cut.variable, cut.threshold, *cut.levels, *branches, last)
 
     return build(np.arange(len(mass)), max_depth)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from varcal._export.dialects import DIALECTS
 from varcal._files.atomic import refuse_input
 from varcal._files.formats import FORMATS
 from varcal._text import count, waiting
@@ -214,7 +215,6 @@ def apply(**given: Any) -> None:
 
 #: The extension of a file for each target.
 EXTENSIONS = {"sql": ".sql", "onnx": ".onnx", "python": ".py"}
-DIALECTS = click.Choice(["duckdb", "postgres", "spark", "bigquery", "snowflake"])
 #: Options that only a query has a use for.
 _OF_SQL = ("dialect", "table", "prob", "keep", "column")
 
@@ -223,7 +223,9 @@ _OF_SQL = ("dialect", "table", "prob", "keep", "column")
 @options.calibrator
 @click.option("--to", required=True, type=click.Choice([*EXTENSIONS]), help="What to write.")
 @click.option("-o", "--output", required=True, metavar="OUT", help="The file to write.")
-@click.option("--dialect", type=DIALECTS, default="duckdb", help="The SQL dialect.")
+@click.option(
+    "--dialect", type=click.Choice([*DIALECTS]), default="duckdb", help="The SQL dialect."
+)
 @click.option("--table", default="scores", help="The table with the rows.")
 @options.fitted_prob
 @options.several_names("--keep", help="Columns to copy to the result, such as a key.")
