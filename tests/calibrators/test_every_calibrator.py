@@ -156,7 +156,6 @@ def test_a_class_without_rows_is_warned_of_and_stays_finite(calibrator):
         (HistogramCalibrator(n_bins=0), "n_bins must be an integer of at least 1; got 0"),
         (HistogramCalibrator(binning="equal"), "binning must be one of"),
         (ScalingBinningCalibrator(n_bins=2.5), "n_bins must be an integer"),
-        (DirichletCalibrator(penalty="odir"), "penalty must be one of"),
         (DirichletCalibrator(toward="one"), "toward must be one of"),
         (TreeCalibrator(max_depth=-1), "max_depth must be an integer of at least 0"),
         (TreeCalibrator(min_leaf=0.6), "min_leaf must lie between 0 and 0.5"),

@@ -16,7 +16,10 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._files.saved import Kind
 from varcal._files.schema import BrokenError, built, plain
-from varcal._input.predictions import Predictions
+from varcal._input.frames import check_indexes, check_lengths, numbers_of
+from varcal._input.groups import check_units, group_numbers
+from varcal._input.predictions import Predictions, checked_weights, read_variables
+from varcal._input.variables import Variable, refuse_rows
 from varcal._options import checked, one_of
 from varcal._sums.mean_stats import SHARES, variance_power
 from varcal._threads import one_blas_thread
@@ -24,7 +27,6 @@ from varcal.calibrators.calibrator import NO_VARIABLES, Estimator, parameter
 from varcal.calibrators.rows import (
     CalibrationRows,
     consistent,
-    mean_rows,
     row_counts,
     warn_of_sampling_weights,
 )
@@ -42,7 +44,7 @@ from varcal.calibrators.variable.shrinkage import (
     hashed,
     make_folds,
 )
-from varcal.exceptions import InputError, VarcalWarning
+from varcal.exceptions import InputError, VarcalWarning, arguments_named
 
 #: Shares of a correction that are tried on held-out rows; those next to 1 are not told from it, as
 #: in the variable calibrator.
@@ -58,6 +60,8 @@ STARTS = {"factor": RAMPS["variables"], "curve": RAMPS["score"], "variables": RA
 MOST_ROWS = 100_000
 #: The least dispersion, so that outcomes equal to their means leave finite weights.
 LEAST_DISPERSION = 1e-12
+#: The largest amount, and the inverse of the least positive one: fourth powers must not overflow.
+MOST_AMOUNT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -375,3 +379,63 @@ def share_of(
     moved = float(mass[judged] @ np.abs(share * move)) / rows
     # The loss is half the deviance.
     return Stage(name, share, 2 * gain / rows, 2 * error / rows, moved)
+
+
+def mean_rows(
+    mu: object,
+    X: object,
+    y: object = ...,
+    sample_weight: object = None,
+    exposure: object = None,
+    groups: object = None,
+    *,
+    positive: bool,
+) -> CalibrationRows:
+    """Check predicted means, and outcomes unless `y` is ...
+
+    With `positive`, means must be positive and outcomes must not be negative.
+    """
+    needed = {"mu": mu} if y is ... else {"mu": mu, "y": y}
+    if absent := [name for name, each in needed.items() if each is None]:
+        raise InputError(f"{absent[0]} is None", "give one number per row", absent[0])
+    given = needed | {"sample_weight": sample_weight, "exposure": exposure}
+    check_indexes({**given, "X": X, "groups": groups})
+    held = {name: numbers_of(each, name) for name, each in given.items() if each is not None}
+    unit = None if groups is None else Variable.of(groups, "groups", "groups")
+    with arguments_named(v="X"):
+        variables = read_variables(X)
+    lengths = {name: len(each) for name, each in held.items()}
+    lengths |= {f"variable {each.name!r}": len(each) for each in variables}
+    check_lengths(lengths | ({} if unit is None else {"groups": len(unit)}), by_name=False)
+    held = {name: _amounts(each, name, positive) for name, each in held.items()}
+    weight = held.get("sample_weight")
+    return CalibrationRows(
+        held["mu"],
+        (),
+        held.get("y", np.empty(0)),
+        None if weight is None else checked_weights(weight),
+        variables,
+        None if unit is None else group_numbers(check_units(unit)),
+        exposure=held.get("exposure"),
+    ).with_weight()
+
+
+def _amounts(values: AnyArray, name: str, positive: bool) -> Floats:
+    """Refuse values of mu, y or exposure that cannot be used."""
+    found: Floats = values.astype(np.float64, copy=False)
+    if found.ndim != 1:
+        raise InputError(f"{name} has shape {found.shape}", "give one number per row", name)
+    if name == "sample_weight":
+        return found
+    hint = "fill it in, or leave such rows out"
+    refuse_rows(~np.isfinite(found), found, name, "is missing or not finite", hint)
+    hint = "divide the column by a constant"
+    refuse_rows(np.abs(found) > MOST_AMOUNT, found, name, f"is beyond {MOST_AMOUNT:g}", hint)
+    hint = 'correct it, or allow amounts of any sign with MeanCalibrator(link="identity")'
+    if name == "exposure":
+        hint, positive = "exposures are positive: leave such rows out", True
+    if positive:
+        least = 0.0 if name == "y" else 1 / MOST_AMOUNT
+        problem = "is negative" if name == "y" else f"is not positive, or below {least:g}"
+        refuse_rows(found < least, found, name, problem, hint)
+    return found

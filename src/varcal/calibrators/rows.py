@@ -12,14 +12,11 @@ import numpy as np
 
 from varcal._arrays import AnyArray, Bools, Floats, Ints
 from varcal._input.dates import formats_of, with_dates
-from varcal._input.frames import Table, check_indexes, check_lengths, is_frame, numbers_of
-from varcal._input.groups import check_units, group_numbers
+from varcal._input.frames import Table, check_indexes, is_frame
 from varcal._input.labels import position_of
 from varcal._input.predictions import (
     Predictions,
-    checked_weights,
     read_scores,
-    read_variables,
 )
 from varcal._input.variables import Variable, as_series, refuse_rows
 from varcal._options import EPS, check_flag
@@ -27,8 +24,6 @@ from varcal.exceptions import InputError, VarcalError, VarcalWarning, arguments_
 
 #: The mean from which weights that are not whole numbers are unlikely to be numbers of rows.
 MOST_ROWS_EACH = 2.0
-#: The largest amount, and the inverse of the least positive one: fourth powers must not overflow.
-MOST_AMOUNT = 1e30
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,66 +174,6 @@ def labelled_rows(
         look_for_blocks=groups is None and time is None and blocks is not False,
     )
     return rows.with_weight(), 1 if checked.p.ndim == 1 else checked.p.shape[1]
-
-
-def mean_rows(
-    mu: object,
-    X: object,
-    y: object = ...,
-    sample_weight: object = None,
-    exposure: object = None,
-    groups: object = None,
-    *,
-    positive: bool,
-) -> CalibrationRows:
-    """Check predicted means, and outcomes unless `y` is ...
-
-    With `positive`, means must be positive and outcomes must not be negative.
-    """
-    needed = {"mu": mu} if y is ... else {"mu": mu, "y": y}
-    if absent := [name for name, each in needed.items() if each is None]:
-        raise InputError(f"{absent[0]} is None", "give one number per row", absent[0])
-    given = needed | {"sample_weight": sample_weight, "exposure": exposure}
-    check_indexes({**given, "X": X, "groups": groups})
-    held = {name: numbers_of(each, name) for name, each in given.items() if each is not None}
-    unit = None if groups is None else Variable.of(groups, "groups", "groups")
-    with arguments_named(v="X"):
-        variables = read_variables(X)
-    lengths = {name: len(each) for name, each in held.items()}
-    lengths |= {f"variable {each.name!r}": len(each) for each in variables}
-    check_lengths(lengths | ({} if unit is None else {"groups": len(unit)}), by_name=False)
-    held = {name: _amounts(each, name, positive) for name, each in held.items()}
-    weight = held.get("sample_weight")
-    return CalibrationRows(
-        held["mu"],
-        (),
-        held.get("y", np.empty(0)),
-        None if weight is None else checked_weights(weight),
-        variables,
-        None if unit is None else group_numbers(check_units(unit)),
-        exposure=held.get("exposure"),
-    ).with_weight()
-
-
-def _amounts(values: AnyArray, name: str, positive: bool) -> Floats:
-    """Refuse values of mu, y or exposure that cannot be used."""
-    found: Floats = values.astype(np.float64, copy=False)
-    if found.ndim != 1:
-        raise InputError(f"{name} has shape {found.shape}", "give one number per row", name)
-    if name == "sample_weight":
-        return found
-    hint = "fill it in, or leave such rows out"
-    refuse_rows(~np.isfinite(found), found, name, "is missing or not finite", hint)
-    hint = "divide the column by a constant"
-    refuse_rows(np.abs(found) > MOST_AMOUNT, found, name, f"is beyond {MOST_AMOUNT:g}", hint)
-    hint = 'correct it, or allow amounts of any sign with MeanCalibrator(link="identity")'
-    if name == "exposure":
-        hint, positive = "exposures are positive: leave such rows out", True
-    if positive:
-        least = 0.0 if name == "y" else 1 / MOST_AMOUNT
-        problem = "is negative" if name == "y" else f"is not positive, or below {least:g}"
-        refuse_rows(found < least, found, name, problem, hint)
-    return found
 
 
 def score_rows(
