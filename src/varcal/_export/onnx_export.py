@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 BLOCK = 2_048
 #: The version of ONNX's operators, of 2022; onnxruntime knows it from version 1.12 on.
 OPSET = 17
-#: Cuts that each number is compared with; more are searched in two rounds.
-_FEW_CUTS = 64
 
 _NODES = {
     "add": "Add", "subtract": "Sub", "multiply": "Mul", "divide": "Div", "minimum": "Min",
@@ -54,7 +52,7 @@ class OnnxExport(Export):
     Attributes
     ----------
     model : onnx.ModelProto
-        The model. Its metadata hold random rows with what `predict_proba` gives for them.
+        The model. Its metadata hold the labels of the classes, and `missing`.
     missing : dict of str to str
         The string that stands for a missing level of each category: "", unless that is a level.
     rows : RandomRows
@@ -118,21 +116,9 @@ def to_onnx(calibrator: Calibrator) -> OnnxExport:
     model = graph.model()
     model.doc_string = " ".join(heading(program))
     onnx.checker.check_model(model)
-    random_rows = {
-        "p": rows.p.tolist(),
-        # JSON has no infinite numbers.
-        "v": {
-            program.schema.names[k]: [
-                str(value) if value in (math.inf, -math.inf) else value for value in rows.values(k)
-            ]
-            for k in program.used
-        },
-        "expected": rows.expected.tolist(),
-    }
     for key, value in (
         ("classes", [str(label) for label in program.classes]),
         ("missing levels", graph.missing),
-        ("random rows", random_rows),
     ):
         entry = model.metadata_props.add()
         entry.key, entry.value = f"varcal {key}", json.dumps(value)
@@ -224,25 +210,17 @@ class _Graph:
 
     def _valid(self) -> str:
         """Return whether the scores of a row are probabilities."""
-        zero, one = self._constant([[0.0]]), self._constant([[1.0]])
-        low, high = (
-            self._node(op, self._scores, axes=[1], keepdims=1) for op in ("ReduceMin", "ReduceMax")
-        )
-        # A missing score need not be the least or the largest.
-        total = self._sum(self._scores)
-        inside = [
-            self._node("LessOrEqual", zero, low),
-            self._node("LessOrEqual", high, one),
-            self._node("Not", self._node("IsNaN", total)),
-        ]
-        if not self.program.binary:
-            apart = self._node("Abs", self._node("Sub", total, one))
-            near = self._constant([[self.program.sum_tolerance]])
-            inside.append(self._node("LessOrEqual", apart, near))
-        found = inside[0]
-        for each in inside[1:]:
-            found = self._node("And", found, each)
-        return found
+        one = self._constant([[1.0]])
+        low = self._node("LessOrEqual", self._constant([[0.0]]), self._scores)
+        inside = self._node("And", low, self._node("LessOrEqual", self._scores, one))
+        # Neither holds for a missing score.
+        least = self._cast(inside, self._types.INT32)
+        valid = self._cast(self._node("ReduceMin", least, axes=[1], keepdims=1), self._types.BOOL)
+        if self.program.binary:
+            return valid
+        apart = self._node("Abs", self._node("Sub", self._sum(self._scores), one))
+        near = self._constant([[self.program.sum_tolerance]])
+        return self._node("And", valid, self._node("LessOrEqual", apart, near))
 
     # Operations.
 
@@ -275,12 +253,9 @@ class _Graph:
                 return self._trees(args, step.data)
             case "join":
                 return self._node("Concat", *args, axis=1)
-            case "part":
-                return self._some(args[0], *range(*step.data))
-            case "item":
-                return self._some(args[0], step.data)
-            case "arrange":
-                return self._some(args[0], *step.data.tolist())
+            case "part" | "item" | "arrange":
+                columns = range(*step.data) if step.op == "part" else np.atleast_1d(step.data)
+                return self._some(args[0], *columns)
             case "dot":
                 return self._node("MatMul", args[0], self._constant(step.data))
             case "total":
@@ -316,22 +291,8 @@ class _Graph:
         return self._column(f"code {k}")
 
     def _find(self, x: str, cuts: Floats) -> str:
-        if len(cuts) <= _FEW_CUTS:
-            return self._below(x, self._constant(cuts[None, :]))
-        width = math.isqrt(len(cuts) - 1) + 1
-        blocks = -(-len(cuts) // width)
-        # In the block after the last one no cut is below.
-        padded = np.full((blocks + 1) * width, np.inf)
-        padded[: len(cuts)] = cuts
-        tables = padded.reshape(blocks + 1, width)
-        block = self._below(x, self._constant(tables[None, :-1, -1]))
-        inside = self._below(x, self._rows(tables, block))
-        return self._node("Add", self._node("Mul", block, self._whole(width)), inside)
-
-    def _below(self, x: str, cuts: str) -> str:
-        """Return how many cuts are below each number."""
-        below = self._cast(self._node("Greater", x, cuts), self._types.INT32)
-        return self._cast(self._sum(below), self._types.INT64)
+        below = self._node("Greater", x, self._constant(cuts[None, :]))
+        return self._cast(self._sum(self._cast(below, self._types.INT32)), self._types.INT64)
 
     def _curve(self, x: str, shape: Curve) -> str:
         low, high = (self._constant([[shape.knots[k]]]) for k in (0, -1))

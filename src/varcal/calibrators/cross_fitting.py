@@ -13,19 +13,17 @@ from sklearn.utils import Bunch, _safe_indexing
 from sklearn.utils.parallel import Parallel, delayed
 from sklearn.utils.validation import _check_method_params
 
-from varcal._arrays import AnyArray, Bools, Floats, Ints
+from varcal._arrays import AnyArray, Floats, Ints
 from varcal._input.frames import numbers_of
 from varcal._input.groups import check_units, group_numbers
 from varcal._input.labels import Labels
 from varcal._input.variables import Variable
-from varcal.calibrators.regression import softmax
-from varcal.calibrators.score_maps import PlattCalibrator
+from varcal.calibrators.regression import fit_logistic, softmax
+from varcal.calibrators.score_maps import platt_targets
 from varcal.exceptions import InputError, shown
 
 #: Each row's sigmoid is fitted on the rows of the other folds.
 N_FOLDS = 5
-#: Margins are scaled to at most this size, so that their logistic function is not exactly 1.
-MOST_LOGIT = 30.0
 #: The seed of the folds.
 _SEED = 2_917_403_551
 
@@ -245,30 +243,19 @@ def sigmoid_of_margins(
     codes[known] = labels.take(known).encode(len(classes), classes)[0]
     weight = None if sample_weight is None else numbers_of(sample_weight, "sample_weight")
     fold = _folds(codes, groups)
-    each = {1: margins} if margins.ndim == 1 else dict(enumerate(margins.T))
-    p = [_cross_fitted(one, codes == k, known, fold, weight) for k, one in each.items()]
-    columns = np.column_stack([1.0 - p[0], p[0]] if margins.ndim == 1 else p)
-    return np.asarray(columns / columns.sum(axis=1, keepdims=True))
-
-
-def _cross_fitted(
-    margin: Floats, hit: Bools, known: Bools, fold: Ints, weight: AnyArray | None
-) -> Floats:
-    """Return the sigmoid of a margin; that of a row is fitted on the other folds."""
-    size = float(np.abs(margin).max(initial=0.0))
-    score = expit(margin if size <= MOST_LOGIT else margin * (MOST_LOGIT / size))
-    p = np.empty(len(margin))
+    columns = margins.reshape(len(margins), -1)
+    hits = codes[:, None] == (np.arange(len(classes)) if margins.ndim == 2 else np.array([1]))
+    p = np.empty(columns.shape)
     for number in np.unique(fold):
         held = fold == number
         train = known & ~held
-        n_hits = int(hit[train].sum())
-        if n_hits in (0, int(train.sum())):
-            p[held] = (n_hits + 1) / (int(train.sum()) + 2)  # Platt's target of a single class
-            continue
         own = None if weight is None else weight[train]
-        fitted = PlattCalibrator().fit(score[train], hit[train].astype(int), sample_weight=own)
-        p[held] = fitted.predict_proba(score[held])[:, 1]
-    return p
+        for k, margin in enumerate(columns.T):
+            targets = platt_targets(hits[train, k].astype(np.float64), own)
+            fit = fit_logistic(margin[None, train], targets, own)
+            p[held, k] = expit(fit.coef[0] * margin[held] + fit.intercept)
+    p = p if margins.ndim == 2 else np.column_stack([1.0 - p, p])
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _folds(codes: Ints, groups: object) -> Ints:

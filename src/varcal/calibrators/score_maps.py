@@ -226,13 +226,15 @@ class PlattCalibrator(LogisticCalibrator):
         return ("p",) if self.on == "probability" else ("logit p",)
 
     def _targets(self, hit: Floats, weight: Floats | None) -> Floats:
-        """Return Platt's targets, which differ from 0 and 1 by more where there are fewer rows."""
-        if not self.smooth_targets:
-            return hit
-        yes = float(hit.sum() if weight is None else hit @ weight)
-        no = float(hit.size if weight is None else weight.sum()) - yes
-        low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
-        return low + hit * (high - low)
+        return platt_targets(hit, weight) if self.smooth_targets else hit
+
+
+def platt_targets(hit: Floats, weight: Floats | None) -> Floats:
+    """Return Platt's targets, which differ from 0 and 1 by more where there are fewer rows."""
+    yes = float(hit.sum() if weight is None else hit @ weight)
+    no = float(hit.size if weight is None else weight.sum()) - yes
+    low, high = 1.0 / (no + 2.0), (yes + 1.0) / (yes + 2.0)
+    return low + hit * (high - low)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
