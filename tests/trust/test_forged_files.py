@@ -105,7 +105,7 @@ def test_probabilities_from_a_file_are_checked_when_they_are_given(saved, tmp_pa
     path = tmp_path / "steps.json"
     vc.calibrators.HistogramCalibrator(n_bins=50, binning="uniform").fit(p, y).save(path)
     text = json.loads(path.read_text())
-    text["calibrator"]["fitted"]["maps"][0]["values"]["values"][20] = 7.0
+    text["calibrator"]["fitted"]["maps"][0]["heights"]["values"][20] = 7.0
     path.write_bytes(sealed(text))
     again = vc.load(path)
     assert again.read_from_file

@@ -160,29 +160,26 @@ def heading(program: Program) -> list[str]:
 
 def _scores(program: Program, n: int, rng: np.random.Generator) -> Floats:
     k = len(program.outputs)
-    if k > 2:
-        p = rng.dirichlet(np.full(k, 0.6), n)
-        certain = rng.random(n) < 0.1
-        p[certain] = np.eye(k)[rng.integers(0, k, int(certain.sum()))]
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
-    second = rng.beta(0.7, 0.7, n)
-    known = np.append([0.0, 1.0, 0.5], _cuts(program, "score", 1))
-    some = rng.random(n) < 0.15
-    second[some] = rng.choice(known[(known >= 0) & (known <= 1)], int(some.sum()))
-    return np.column_stack([1.0 - second, second])
+    p = rng.dirichlet(np.full(k, 0.6), n)
+    certain = rng.random(n) < 0.1
+    p[certain] = np.eye(k)[rng.integers(0, k, int(certain.sum()))]
+    if program.binary:
+        known = np.append([0.5], _cuts(program, "score", 1))
+        some = rng.random(n) < 0.15
+        p[some, 1] = rng.choice(known[(known >= 0) & (known <= 1)], int(some.sum()))
+        p[:, 0] = 1.0 - p[:, 1]
+    return np.asarray(p / p.sum(axis=1, keepdims=True))
 
 
 def _variable(program: Program, k: int, n: int, rng: np.random.Generator) -> Variable:
     schema = program.schema
     name, kind, levels = schema.names[k], schema.kinds[k], schema.levels[k]
     if kind == "levels":
-        # Two more: unseen and missing.
-        weights = np.append(np.ones(len(levels)), [0.1 * len(levels)] * 2)
-        codes = rng.choice(len(levels) + 2, n, p=weights / weights.sum())
-        if levels == (False, True):
-            codes[codes == 2] = 3  # no third truth value
-        known = (*levels, UNSEEN)
-        return Variable(name, "levels", np.where(codes > len(levels), -1, codes), known)
+        codes, odd = rng.integers(0, len(levels), n), rng.random(n)
+        codes[odd < 0.1] = -1
+        if levels != (False, True):  # there is no third truth value
+            codes[odd > 0.9] = len(levels)
+        return Variable(name, "levels", codes, (*levels, UNSEEN))
     if kind == "missing":
         return Variable(name, "numeric", np.full(n, np.nan))
     if kind == "duration":

@@ -148,7 +148,8 @@ class AugmentedCalibrator(OneVsRestCalibrator):
         columns = self.schema_.align(rows.variables)
         self.terms_ = [self._terms_of(k, column, rows.weight) for k, column in enumerate(columns)]
         every = [step for vector in self._vectors() for step in steps.items(vector)]
-        self._added = [*evaluate(every, rows.p, columns, [*map(len, self.schema_.levels)]).T]
+        n_levels = [*map(len, self.schema_.levels)]
+        self._added = [*evaluate(every, rows.p, columns, n_levels).T] if every else []
         super()._learn(rows)
         del self._added
 
