@@ -89,7 +89,7 @@ def test_dates_that_are_text():
     p, y, X = world(3_000)
     text = X.assign(when=X["when"].dt.strftime("%Y-%m-%dT%H:%M:%S+02:00"))
     model = vc.calibrators.TreeCalibrator(min_leaf=0.02).fit(p, y, text)
-    assert model.schema_.parts[0] == ("when", "hour", "+02:00")
+    assert model.schema_.variables[2].part == ("when", "hour", "+02:00")
     # The same instants in another zone are at the same hour of the clock of the fit.
     zoned = X.assign(when=pd.to_datetime(text["when"], utc=True).dt.tz_convert("Asia/Tokyo"))
     assert (model.predict_proba(p, zoned) == model.predict_proba(p, text)).all()

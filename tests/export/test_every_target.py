@@ -87,7 +87,7 @@ def test_many_levels_and_pooled_ones(n_levels, database):
     shop = np.array([f"shop {k}" for k in numbers], dtype=object)
     lift = rng.normal(size=n_levels)[numbers] + np.log(p / (1 - p))
     model = vc.VariableCalibrator().fit(p, rng.random(6_000) < 1 / (1 + np.exp(-lift)), {"s": shop})
-    assert any(model.schema_.pooled) == (n_levels == 300)
+    assert any(column.pooled for column in model.schema_.variables) == (n_levels == 300)
     shop[:50], shop[50:100] = "new", None
     database.register("scores", as_table(p, {"s": shop}))
     assert_all_targets(model, p, {"s": shop}, database, n=200)

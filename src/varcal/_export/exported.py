@@ -192,7 +192,7 @@ def _variable(program: Program, k: int, n: int, rng: np.random.Generator) -> Var
         values = _numbers(np.append(cuts, SOME_DATES), n, rng)
         # Instants are whole microseconds, not infinite.
         values = np.where(np.isfinite(values), np.round(values, 3), np.nan)
-        zone = "UTC" if schema.written(k)[1] else ""
+        zone = "UTC" if schema.variables[k].zoned else ""
         return Variable(name, "datetime", np.clip(values, 0.0, 4e9), zone=zone)
     return Variable(name, "numeric", _numbers(cuts, n, rng))
 

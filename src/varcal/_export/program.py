@@ -103,15 +103,16 @@ class Program:
 
 def _from_dates(outputs: tuple[Step, ...], schema: Schema) -> tuple[Step, ...]:
     """Return steps that compute parts of dates from the dates."""
-    if not schema.parts:
+    if len(schema.columns) == len(schema.names):
         return outputs
-    n, made = len(schema.columns), dict[int, Step]()
-    dates = {name: number(k) for k, name in enumerate(schema.columns)}
-    parts = [_part(dates[name], kind, zone) for name, kind, zone in schema.parts]
+    read, made = [number(k) for k in range(len(schema.columns))], dict[int, Step]()
+    for column in schema.variables:
+        if column.part is not None:
+            name, kind, zone = column.part
+            read.append(_part(read[schema.names.index(name)], kind, zone))
     for step in sorted_steps(outputs):
         if step.op == "number":
-            name = schema.names[step.data]
-            made[id(step)] = parts[step.data - n] if step.data >= n else dates[name]
+            made[id(step)] = read[step.data]
         else:
             made[id(step)] = replace(step, args=tuple(made[id(arg)] for arg in step.args))
     return tuple(made[id(step)] for step in outputs)

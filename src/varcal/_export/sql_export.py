@@ -25,6 +25,7 @@ from varcal._export.program import Program
 from varcal._export.scalars import ARITHMETIC, Scalars, Tree
 from varcal._files.atomic import write_whole
 from varcal._options import check_choice
+from varcal.calibrators.schema import Column
 from varcal.calibrators.steps import Step, sorted_steps
 from varcal.exceptions import InputError, import_library
 
@@ -135,14 +136,11 @@ class SqlExport(Export):
         columns = {
             "row": [*map(str, range(len(p)))],
             **{
-                f"p{k}": [_literal(words, value, "numeric") for value in column]
+                f"p{k}": [_literal(words, value) for value in column]
                 for k, column in enumerate(p.T.tolist())
             },
             **{
-                name: [
-                    _literal(words, value, schema.kinds[k], *schema.written(k))
-                    for value in self.rows.values(k)
-                ]
+                name: [_literal(words, value, schema.variables[k]) for value in self.rows.values(k)]
                 for k, name in variables.items()
             },
         }
@@ -220,16 +218,17 @@ def _harmless(text: str) -> str:
     return re.sub(r"[^\w .,:;()+=<>%\[\]/'-]", "?", text)
 
 
-def _literal(dialect: Dialect, value: Any, kind: str, form: str = "", zoned: bool = False) -> str:
+def _literal(dialect: Dialect, value: Any, column: Column | None = None) -> str:
     """Write a value of a random row."""
+    kind = column and column.kind
     if value is None:
         return "NULL"
     if kind == "levels":
         return dialect.truth_value(value) if isinstance(value, bool) else dialect.text(str(value))
     if kind == "datetime":
         instant = str(np.datetime64(round(value * 1e6), "us")).replace("T", " ")
-        if form:
-            return dialect.text(instant + "+00:00" * zoned)
+        if column and column.date_format:
+            return dialect.text(instant + "+00:00" * column.zoned)
         return f"TIMESTAMP '{instant}{'Z' * (dialect.name == 'spark')}'"
     if math.isfinite(value):
         return dialect.cut(value)
@@ -359,15 +358,15 @@ class _Query:
 
     def _instant(self, k: int, name: str) -> str:
         """Return a column of dates, or of text that the fit read as dates."""
-        form, zoned = self.program.schema.written(k)
-        if form not in ("", ISO):
+        own = self.program.schema.variables[k]
+        if own.date_format not in ("", ISO):
             raise InputError(
-                f"variable {self.program.schema.names[k]!r} was text in fit, with dates written as "
-                f"{form}, which databases do not read",
+                f"variable {own.name!r} was text in fit, with dates written as {own.date_format}, "
+                "which databases do not read",
                 "convert the column to dates before fit, or use to_python",
             )
-        kind = self.dialect.zoned_type if zoned else "TIMESTAMP"
-        return f"CAST({name} AS {kind})" if form else name
+        kind = self.dialect.zoned_type if own.zoned else "TIMESTAMP"
+        return f"CAST({name} AS {kind})" if own.date_format else name
 
     def _statement(self, results: dict[str, _Value]) -> str:
         """Return the text, in which each layer has the columns that later ones read."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from varcal._export.sql_export import SqlExport
 
 #: The variables of calibrators that use the score alone.
-NO_VARIABLES = Schema((), (), ())
+NO_VARIABLES = Schema()
 
 
 def parameter(default: Any, check: Check, **settings: Any) -> Any:

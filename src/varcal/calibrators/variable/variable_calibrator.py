@@ -187,9 +187,9 @@ class VariableCalibrator(Calibrator):
                 "leave out monotone, or calibrate one class against the rest",
             )
         warn_of_few_units(rows)
-        self.schema_ = (
-            Schema.of(rows.variables, type(self).__name__) if rows.variables else Schema((), (), ())
-        )
+        self.schema_ = Schema()
+        if rows.variables:
+            self.schema_ = Schema.of(rows.variables, type(self).__name__)
         if rows.weight is not None:
             warn_of_sampling_weights(rows.weight)
             rows = rows.weighted(row_counts(rows.weight))
