@@ -274,7 +274,7 @@ def test_logits_are_taken_as_their_probabilities(n_classes):
 
 def test_a_text_that_no_file_can_hold_is_refused(tmp_path):
     p, y, _ = binary()
-    model = vc.TreeCalibrator().fit(p, y, {"kind": ["a", "half \ud800"] * 200})
+    model = vc.calibrators.TreeCalibrator().fit(p, y, {"kind": ["a", "half \ud800"] * 200})
     with pytest.raises(InputError, match=r"not valid Unicode: .*half \\ud800"):
         model.save(tmp_path / "model.json")
     assert not any(tmp_path.iterdir())

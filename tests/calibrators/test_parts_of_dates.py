@@ -101,7 +101,7 @@ def test_dates_that_are_text_in_exports(zone):
     pytest.importorskip("sqlglot", reason="sqlglot is not installed")
     p, y, X = world(3_000)
     text = X.assign(when=X["when"].dt.strftime(f"%Y-%m-%d %H:%M:%S{zone}"))
-    model = vc.TreeCalibrator(min_leaf=0.02).fit(p, y, text)
+    model = vc.calibrators.TreeCalibrator(min_leaf=0.02).fit(p, y, text)
     wanted = model.predict_proba(p, text)
     exported, score = model.to_sql("duckdb"), model.scorer()
     with duckdb.connect() as connection:
@@ -111,6 +111,6 @@ def test_dates_that_are_text_in_exports(zone):
     found = [score(p[i], {"when": text["when"][i], "age": X["age"][i]}) for i in range(50)]
     assert found == pytest.approx(wanted[:50, 1], abs=1e-12)
     other = X.assign(when=X["when"].dt.strftime("%d.%m.%Y %H:%M"))
-    model = vc.TreeCalibrator(min_leaf=0.02).fit(p, y, other)
+    model = vc.calibrators.TreeCalibrator(min_leaf=0.02).fit(p, y, other)
     with pytest.raises(InputError, match=r"'when' was text in fit, with dates written as day\.mo"):
         model.to_sql("duckdb")

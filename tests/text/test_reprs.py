@@ -13,6 +13,7 @@ LINES, COLUMNS = 42, 100
 EVIL = "<img src=x onerror=alert(1)>"
 #: Results without a table, whose text a notebook shows.
 PLAIN = {"Reliability", "PredictableGap", "Monitor", "Status", "Collected", "BinPlan", "Applied"}
+PLAIN |= {"OnnxExport", "SqlExport", "PythonExport"}
 
 
 @pytest.fixture(scope="module")

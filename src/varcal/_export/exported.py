@@ -15,7 +15,7 @@ import numpy as np
 from varcal._arrays import AnyArray, Floats
 from varcal._export.program import Program
 from varcal._input.variables import Variable
-from varcal._text import Shown
+from varcal._text import count
 from varcal._version import __version__
 from varcal.calibrators.steps import sorted_steps
 from varcal.exceptions import InputError, VarcalError
@@ -73,7 +73,7 @@ class RandomRows:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Export(Shown):
+class Export:
     """A fitted calibrator, written for use elsewhere.
 
     Attributes
@@ -85,23 +85,15 @@ class Export(Shown):
     rows: RandomRows
     _program: Program
 
-    def _what(self) -> tuple[str, int, str]:
-        """Return what it is, its size in bytes, and the name of the attribute that has it."""
+    @property
+    def _size(self) -> int:
+        """The size in bytes."""
         raise NotImplementedError
 
-    def _shown(self) -> tuple[str, dict[str, list[str]], str]:
-        program = self._program
-        what, size, attribute = self._what()
-        score = "probability of the second class" if program.binary else "one per class"
-        columns = {
-            "input": ["p", *(program.schema.names[k] for k in program.used)],
-            "kind": [score, *(program.schema.kinds[k] for k in program.used)],
-        }
-        note = (
-            f"save(path) writes it and .{attribute} has it; check() compares "
-            f"{len(self.rows.p):,} random rows with predict_proba"
-        )
-        return f"{program.kind} as {what}, {size / 1000:,.0f} kB", columns, note
+    def __repr__(self) -> str:
+        reads = count(len(self._program.used), "variable")
+        shown = f"{self._program.kind} of the score and {reads}, {self._size / 1000:,.0f} kB"
+        return f"{type(self).__name__}: {shown}"
 
 
 @dataclass(frozen=True)

@@ -62,8 +62,9 @@ class OnnxExport(Export):
     model: Any
     missing: dict[str, str]
 
-    def _what(self) -> tuple[str, int, str]:
-        return "an ONNX model", self.model.ByteSize(), "model"
+    @property
+    def _size(self) -> int:
+        return int(self.model.ByteSize())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to a file, completely or not at all."""

@@ -161,8 +161,9 @@ class PythonExport(Export):
 
     text: str
 
-    def _what(self) -> tuple[str, int, str]:
-        return "a Python module", len(self.text.encode()), "text"
+    @property
+    def _size(self) -> int:
+        return len(self.text.encode())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the file, completely or not at all."""

@@ -96,8 +96,9 @@ class SqlExport(Export):
     dialect: str
     _source: Source
 
-    def _what(self) -> tuple[str, int, str]:
-        return f"SQL for {self.dialect}", len(self.query.encode()), "query"
+    @property
+    def _size(self) -> int:
+        return len(self.query.encode())
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the query to a file, completely or not at all."""

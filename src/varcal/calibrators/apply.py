@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
-from functools import partial
 from itertools import chain
 from os import PathLike
 from typing import TYPE_CHECKING, Any, cast
@@ -32,7 +31,6 @@ from varcal._options import (
     or_none,
 )
 from varcal._sums.sources import LazyRows, folder_rows, is_folder, is_paths, lazy_rows
-from varcal._sums.spark import SparkRows
 from varcal._text import counted
 from varcal.exceptions import InputError, import_library, rows_numbered_from
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
 
 
 _CHECKS = {
-    "out": or_none(check_path),
+    "out": check_path,
     "p": or_none(check_names),
     "X": or_none(check_names),
     "column": check_one_line,
@@ -80,7 +78,7 @@ class Applied:
 def apply(
     calibrator: Calibrator | str | PathLike[str],
     source: object,
-    out: str | PathLike[str] | None = None,
+    out: str | PathLike[str],
     *,
     p: str | Sequence[str] | None = None,
     X: str | Sequence[str] | None = None,
@@ -89,7 +87,7 @@ def apply(
     sep: str | None = None,
     decimal: str | None = None,
     encoding: str | None = None,
-) -> Any:
+) -> Applied:
     r"""Add calibrated probabilities to files or lazy rows, in chunks.
 
     Memory does not grow with the number of rows. All other columns are kept as they are; from CSV
@@ -103,11 +101,10 @@ def apply(
         A fitted calibrator, or the path of a saved one.
     source : path, glob, a list of them, folder, or lazy rows
         CSV, TSV and JSON lines (each also gzipped), Parquet, Arrow or Feather; a folder of
-        Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame, a PyArrow
-        dataset or a Spark data frame.
+        Parquet files, partitioned or not; a DuckDB relation, a polars lazy frame or a PyArrow
+        dataset. In Spark, run the query of ``to_sql("spark")``.
     out : path
-        The file to write all rows to; its extension determines the format. None for a Spark data
-        frame, which Spark itself writes.
+        The file to write all rows to; its extension determines the format.
     p, X : column name or names, optional
         The columns of uncalibrated probabilities and of variables, in the order of the fit. By
         default those with the same names as in the fit.
@@ -124,9 +121,8 @@ def apply(
 
     Returns
     -------
-    Applied or pyspark.sql.DataFrame
-        A summary of what was written. For a Spark data frame, a new data frame with the new
-        columns, which are computed when Spark needs them.
+    Applied
+        A summary of what was written.
 
     Raises
     ------
@@ -148,9 +144,8 @@ def apply(
     'id,p,age,p_calibrated'
     """
     check_arguments(_CHECKS, locals())
-    if out is not None:
-        format_of(out)  # raise an error before anything slow
-        _check_target(out, calibrator)
+    format_of(out)  # raise an error before anything slow
+    _check_target(out, calibrator)
     rows = None
     if not _are_files(source):
         rows = (
@@ -162,16 +157,6 @@ def apply(
                 "for rows in memory call calibrator.predict_proba",
                 argument="source",
             )
-    if isinstance(rows, SparkRows):
-        if out is not None:
-            raise InputError(
-                f"out is {str(out)!r}, but source is a Spark data frame",
-                "leave out= out, and let Spark write the result: .write.parquet(path)",
-                argument="out",
-            )
-        return _apply_in_spark(Calibration.of(calibrator, p, X, column), rows)
-    if out is None:
-        raise InputError("out is None", "give the path of the file to write", argument="out")
     if rows is None:  # files are streamed, so that their text stays as it is written
         sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
         warn_how_read(sources)
@@ -195,6 +180,12 @@ def _lazy(source: Any) -> LazyRows:
         raise InputError(
             f"source is a {type(source).__name__}, neither files nor lazy rows",
             "for rows in memory call calibrator.predict_proba",
+            argument="source",
+        )
+    if rows.engine == "spark":
+        raise InputError(
+            "source is a Spark data frame",
+            'let Spark calibrate it, by the query of calibrator.to_sql("spark", keep=[…])',
             argument="source",
         )
     return rows
@@ -308,22 +299,6 @@ class Calibration:
             table = table.append_column(name, column)
         return table
 
-    def on_spark(
-        self, batches: Iterable[pa.RecordBatch], *, columns: Sequence[str]
-    ) -> Iterator[pa.RecordBatch]:
-        """Add calibrated probabilities to a partition of a Spark data frame, on a worker."""
-        import pyarrow as pa  # noqa: PLC0415
-
-        positions = [columns.index(name) for name in self.used]
-        for batch in batches:
-            new = [pa.nulls(0, pa.float64())] * len(self.added)
-            if len(batch):
-                used = pa.table([batch.column(k) for k in positions], self.used)
-                with rows_numbered_from(None):
-                    new = self.new_columns(used)
-            names = [*batch.schema.names, *self.added]
-            yield pa.RecordBatch.from_arrays([*batch.columns, *new], names)
-
 
 def _tuple(names: str | Sequence[str]) -> tuple[str, ...]:
     return (names,) if isinstance(names, str) else tuple(names)
@@ -382,18 +357,6 @@ def _apply_lazily(work: Calibration, rows: LazyRows, out: str | PathLike[str]) -
     cast_tables = (table.cast(first.schema) for table in chain([first], tables))
     batches = chain.from_iterable(table.to_batches() for table in cast_tables)
     return Applied(str(out), _write(out, first.schema, batches, "source"), work.added)
-
-
-def _apply_in_spark(work: Calibration, rows: SparkRows) -> Any:
-    """Return the data frame with calibrated probabilities, which Spark's workers compute."""
-    from pyspark.sql.types import DoubleType, StructField, StructType  # noqa: PLC0415
-
-    work.check(rows.columns, "source")
-    rows.check_single(work.used)
-    new = [StructField(name, DoubleType(), nullable=False) for name in work.added]
-    schema = StructType([*rows.frame.schema.fields, *new])
-    worker = partial(work.on_spark, columns=rows.columns)
-    return rows.renamed().mapInArrow(worker, schema)
 
 
 def _write(
