@@ -5,11 +5,11 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import Field, asdict, dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
 from inspect import signature
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import numpy as np
 
@@ -100,8 +100,6 @@ class Estimator(ABC):
     """
 
     read_from_file: bool = False
-    #: Checks of the parameters of a subclass that is not a dataclass.
-    _parameters: ClassVar[Mapping[str, Check]] = {}
 
     def describe(self) -> Description:
         """Describe the fit in words (`str`) and as a table (`to_frame`)."""
@@ -119,13 +117,9 @@ class Estimator(ABC):
 
     def _check_parameters(self) -> None:
         """Refuse parameters of the constructor that cannot be used."""
-        declared = {each.name: each.metadata.get("check") for each in self._fields() if each.init}
-        checks = {name: check for name, check in declared.items() if check is not None}
-        options.check_parameters({**checks, **self._parameters}, self)
-
-    @classmethod
-    def _fields(cls) -> tuple[Field[Any], ...]:
-        return fields(cls) if is_dataclass(cls) else ()
+        declared = {each.name: each.metadata for each in fields(cast(Any, self)) if each.init}
+        checks = {name: held["check"] for name, held in declared.items() if "check" in held}
+        options.check_parameters(checks, self)
 
     @abstractmethod
     def _describe(self) -> tuple[str, list[dict[str, Any]]]:
@@ -191,8 +185,6 @@ class Calibrator(Estimator):
     n_features_in_: int
     score_names_: tuple[str, ...]
     separated_: bool
-    #: Fitted attributes of a subclass that is not a dataclass.
-    _state: ClassVar[tuple[str, ...]] = ()
     _uses_variables: ClassVar[bool] = False
     _needs_variables: ClassVar[bool] = False
     _uses_groups: ClassVar[bool] = False
@@ -500,8 +492,8 @@ class Calibrator(Estimator):
     @classmethod
     def _fitted_names(cls) -> tuple[str, ...]:
         """Return the fitted attributes, which files hold."""
-        own = [each.name for each in cls._fields() if not each.init]
-        return ("classes_", "n_features_in_", "score_names_", "separated_", *own, *cls._state)
+        own = [each.name for each in fields(cast(Any, cls)) if not each.init]
+        return ("classes_", "n_features_in_", "score_names_", "separated_", *own)
 
     @abstractmethod
     def _learn(self, rows: CalibrationRows) -> None:

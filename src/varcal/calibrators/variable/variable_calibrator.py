@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from scipy.special import ndtri
@@ -11,7 +12,7 @@ from varcal._arrays import AnyArray, Floats
 from varcal._options import check_level, check_share, one_of, or_none
 from varcal._threads import one_blas_thread
 from varcal.calibrators import steps
-from varcal.calibrators.calibrator import Calibrator
+from varcal.calibrators.calibrator import Calibrator, parameter
 from varcal.calibrators.evaluate import evaluate
 from varcal.calibrators.rows import (
     CalibrationRows,
@@ -37,6 +38,7 @@ from varcal.calibrators.variable.two_classes import TILT, LogisticModel, fit_two
 from varcal.exceptions import InputError
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class VariableCalibrator(Calibrator):
     r"""Calibration by score and many variables together, each as far as the data support it.
 
@@ -134,33 +136,17 @@ class VariableCalibrator(Calibrator):
     ['age']
     """
 
-    model_: LogisticModel | ClassesModel
-    stages_: tuple[Stage, ...]
-    terms_: tuple[Term, ...]
-    judged_: Judgement
-    schema_: Schema
-    _state = ("model_", "stages_", "terms_", "judged_", "schema_")
-    _parameters: ClassVar = {
-        "trees": one_of(True, False),
-        "monotone": one_of(True, False),
-        "preserve_ranking": one_of(True, False),
-        "max_shift": or_none(check_share),
-    }
+    trees: bool = parameter(True, one_of(True, False))
+    monotone: bool = parameter(False, one_of(True, False))
+    preserve_ranking: bool = parameter(False, one_of(True, False))
+    max_shift: float | None = parameter(None, or_none(check_share))
+    model_: LogisticModel | ClassesModel = field(init=False)
+    stages_: tuple[Stage, ...] = field(init=False)
+    terms_: tuple[Term, ...] = field(init=False)
+    judged_: Judgement = field(init=False)
+    schema_: Schema = field(init=False)
     _uses_variables = True
     _uses_groups = True
-
-    def __init__(
-        self,
-        *,
-        trees: bool = True,
-        monotone: bool = False,
-        preserve_ranking: bool = False,
-        max_shift: float | None = None,
-    ) -> None:
-        self.trees = trees
-        self.monotone = monotone
-        self.preserve_ranking = preserve_ranking
-        self.max_shift = max_shift
 
     @property
     def score_share_(self) -> float:
@@ -213,7 +199,6 @@ class VariableCalibrator(Calibrator):
             order,
         )
         record: Record
-        self.model_: LogisticModel | ClassesModel
         if rows.p.ndim == 1:
             monotone, tilt = self.monotone or self.preserve_ranking, TILT * self.preserve_ranking
             self.model_, record = fit_two_classes(
