@@ -60,17 +60,6 @@ def test_cross_fitting_matches_its_definition():
     assert fit.predict_proba(X) == pytest.approx(calibrator.predict_proba(full, X[["age"]]))
 
 
-def test_an_ensemble_averages_its_pairs():
-    X, y = people(600)
-    fit = VariableCalibratedClassifier(
-        LogisticRegression(), variables="age", ensemble=True, cv=3, calibrator=BetaCalibrator()
-    ).fit(X, y)
-    assert len(fit.pairs_) == 3
-    assert not hasattr(fit, "calibrator_")
-    parts = [c.predict_proba(m.predict_proba(X)) for m, c in fit.pairs_]
-    assert fit.predict_proba(X) == pytest.approx(np.mean(parts, axis=0))
-
-
 def test_a_name_that_an_earlier_step_dropped_gets_a_hint():
     X, y = people(300)
     inner = VariableCalibratedClassifier(LogisticRegression(), variables="age", cv=2)
@@ -123,7 +112,7 @@ def test_v_may_be_separate_from_x():
     X, y = people(300)
     apart = VariableCalibratedClassifier(LogisticRegression(), cv=2)
     fit = apart.fit(X[["x"]], y, variables=X["age"])
-    inside = VariableCalibratedClassifier(LogisticRegression(), cv=2, ensemble=True)
+    inside = VariableCalibratedClassifier(LogisticRegression(), cv=2)
     inside.fit(X[["x"]], y, variables={"age": X["age"]})
     assert np.isfinite(fit.predict_proba(X[["x"]], variables=X["age"])).all()
     assert fit.predict(X[["x"]], variables=X["age"]).shape == (300,)
@@ -164,11 +153,8 @@ def crowd(seed=0):
     return X, y, np.array([f"unit {k}" for k in units])
 
 
-@pytest.mark.parametrize(
-    ("cv", "ensemble"),
-    [(None, False), (3, True), (GroupKFold(4), False), (list(GroupKFold(4).split(*crowd())), True)],
-)
-def test_groups_are_not_split(cv, ensemble):
+@pytest.mark.parametrize("cv", [None, GroupKFold(4), list(GroupKFold(4).split(*crowd()))])
+def test_groups_are_not_split(cv):
     X, y, units = crowd()
     seen = []
 
@@ -178,12 +164,11 @@ def test_groups_are_not_split(cv, ensemble):
             return super().fit(p, y, v, **given)
 
     forest = HistGradientBoostingClassifier(max_iter=5, min_samples_leaf=2)
-    given = {"variables": "age", "calibrator": Spy(), "cv": cv, "ensemble": ensemble}
-    model = VariableCalibratedClassifier(forest, **given).fit(X, y, groups=pl.Series(units))
-    assert sum(map(len, seen)) == len(y)
-    assert len(np.unique(np.concatenate(seen))) == 60
-    assert all(np.bincount(each)[np.unique(each)].tolist() == [8] * len(set(each)) for each in seen)
-    assert len(model.pairs_) == len(seen)
+    given = {"variables": "age", "calibrator": Spy(), "cv": cv}
+    VariableCalibratedClassifier(forest, **given).fit(X, y, groups=pl.Series(units))
+    (groups,) = seen
+    assert len(groups) == len(y) and len(np.unique(groups)) == 60
+    assert np.bincount(groups).tolist() == [8] * 60
 
 
 @pytest.mark.filterwarnings("ignore:The groups parameter is ignored")

@@ -24,7 +24,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from varcal._arrays import AnyArray, Floats
 from varcal._input.frames import Table, columns_by_name, is_frame
-from varcal._options import check_count, check_flag
+from varcal._options import check_count
 from varcal.calibrators.calibrator import Calibrator, Description
 from varcal.calibrators.cross_fitting import (
     check_lengths,
@@ -61,10 +61,6 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     cv : int, splitter or iterable, optional
         How folds are made, as elsewhere in scikit-learn; None means 5 stratified folds, or as many
         as the rarest class has rows (or groups). Not used with a frozen estimator.
-    ensemble : bool
-        False: one estimator, fitted on all rows, and one calibrator, fitted on the
-        out-of-fold probabilities. True: one of each per fold, and their
-        predictions are averaged.
     n_jobs : int, optional
         The number of folds that are fitted in parallel.
 
@@ -73,9 +69,7 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
     classes_ : ndarray
         The labels.
     estimator_, calibrator_ : objects
-        The fitted estimator and calibrator, unless there are several pairs.
-    pairs_ : list of (estimator, calibrator)
-        All fitted pairs.
+        The fitted estimator and calibrator.
     n_features_in_, feature_names_in_ : int, ndarray
         Those of the estimator.
 
@@ -103,14 +97,12 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         variables: Any = None,
         calibrator: Calibrator | None = None,
         cv: Any = None,
-        ensemble: bool = False,
         n_jobs: int | None = None,
     ) -> None:
         self.estimator = estimator
         self.variables = variables
         self.calibrator = calibrator
         self.cv = cv
-        self.ensemble = ensemble
         self.n_jobs = n_jobs
 
     def fit(
@@ -175,20 +167,18 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         check_lengths(n, given["X"])
         routed = self._routed(sample_weight, groups, fit_params)
         if isinstance(self.estimator, FrozenEstimator):
-            self.classes_ = np.asarray(self.estimator.classes_)
-            scores = estimator_scores(self.estimator, X, self.classes_)
-            self.pairs_ = [(self.estimator, self._calibrated(scores, y, given, np.arange(n)))]
+            self.estimator_, self.classes_ = self.estimator, np.asarray(self.estimator.classes_)
+            scores, rows = estimator_scores(self.estimator, X, self.classes_), np.arange(n)
         else:
             self.classes_ = np.unique(y)
-            folds = cross_fit(
+            scores, rows = cross_fit(
                 self.estimator, X, y, self.classes_, self.cv, units, routed, self.n_jobs
             )
-            self.pairs_ = self._fit_pairs(folds, X, y, given, routed)
-        if len(self.pairs_) == 1:
-            self.estimator_, self.calibrator_ = self.pairs_[0]
+            self.estimator_ = clone(self.estimator).fit(X, y, **routed.estimator.fit)
+        self.calibrator_ = self._calibrated(scores, y, given, rows)
         for name in ("n_features_in_", "feature_names_in_"):
-            if hasattr(self.pairs_[0][0], name):
-                setattr(self, name, getattr(self.pairs_[0][0], name))
+            if hasattr(self.estimator_, name):
+                setattr(self, name, getattr(self.estimator_, name))
         return self
 
     def _check_parameters(self, variables: Any) -> None:
@@ -210,7 +200,6 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                 "FrozenEstimator from sklearn.frozen: then fit only calibrates",
                 argument="cv",
             )
-        check_flag("ensemble", self.ensemble)
         if self.n_jobs is not None:
             check_count("n_jobs", self.n_jobs, -MOST_JOBS, MOST_JOBS)
             if not self.n_jobs:
@@ -241,22 +230,6 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
                     stacklevel=3,
                 )
         return Bunch(estimator=Bunch(fit=passed), splitter=Bunch(split=of_splitter))
-
-    def _fit_pairs(
-        self, folds: Any, X: Any, y: AnyArray, given: dict[str, Any], routed: Bunch
-    ) -> list[tuple[Any, Calibrator]]:
-        """Return one pair per fold, or one of all rows."""
-        if self.ensemble:
-            # The last rows of a stratified fold are of one class; the order says nothing else.
-            mixed = [np.random.default_rng(0).permutation(len(rows)) for _, _, rows in folds]
-            return [
-                (model, self._calibrated(scores[order], y, given, rows[order]))
-                for (model, scores, rows), order in zip(folds, mixed, strict=True)
-            ]
-        scores, tested = (np.concatenate([fold[k] for fold in folds]) for k in (1, 2))
-        order = np.argsort(tested, kind="stable")
-        model = clone(self.estimator).fit(X, y, **routed.estimator.fit)
-        return [(model, self._calibrated(scores[order], y, given, tested[order]))]
 
     def _calibrated(
         self, scores: Floats, y: AnyArray, given: dict[str, Any], rows: AnyArray
@@ -290,13 +263,8 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
             The variables, if they were passed as ``variables=`` to `fit`.
         """
         check_is_fitted(self)
-        scores = [estimator_scores(model, X, self.classes_) for model, _ in self.pairs_]
-        columns = self._variables_of(X, variables)
-        answers = [
-            calibrator.predict_proba(p, columns)
-            for p, (_, calibrator) in zip(scores, self.pairs_, strict=True)
-        ]
-        return answers[0] if len(answers) == 1 else np.mean(answers, axis=0)
+        scores = estimator_scores(self.estimator_, X, self.classes_)
+        return self.calibrator_.predict_proba(scores, self._variables_of(X, variables))
 
     def _variables_of(self, X: Any, variables: Any) -> dict[str, Any]:
         """Return the variables by name: those that were given, or columns of X."""
@@ -330,9 +298,9 @@ class VariableCalibratedClassifier(ClassifierMixin, MetaEstimatorMixin, BaseEsti
         return float(accuracy_score(y, found, sample_weight=sample_weight))
 
     def describe(self) -> Description:
-        """Describe the fitted calibrator; of an ensemble, the first one."""
+        """Describe the fitted calibrator."""
         check_is_fitted(self)
-        return self.pairs_[0][1].describe()
+        return self.calibrator_.describe()
 
     def get_metadata_routing(self) -> MetadataRouter:
         """Return which parameters of `fit` go to this object, the estimator and the splitter."""

@@ -37,7 +37,7 @@ def cross_fit(
     units: Ints | None,
     routed: Bunch,
     n_jobs: int | None,
-) -> list[tuple[Any, Floats, Ints]]:
+) -> tuple[Floats, Ints]:
     """Fit the estimator without each fold, and score the rows of the fold.
 
     Parameters
@@ -59,8 +59,9 @@ def cross_fit(
 
     Returns
     -------
-    list of tuple
-        For each fold the estimator of the other rows, its scores, and the fold's rows.
+    scores, rows : tuple
+        The scores of rows by estimators that were fitted on others, and which rows these are, in
+        their order.
     """
     n = len(y)
     try:
@@ -76,11 +77,13 @@ def cross_fit(
         ) from None
     if units is not None:
         _check_whole(units, folds)
-    fitted = Parallel(n_jobs=n_jobs)(
+    scores = Parallel(n_jobs=n_jobs)(
         delayed(_fit_fold)(clone(estimator), X, y, fold, classes, routed.estimator.fit)
         for fold in folds
     )
-    return [(*each, test) for each, (_, test) in zip(fitted, folds, strict=True)]
+    rows = np.concatenate([test for _, test in folds])
+    order = np.argsort(rows, kind="stable")
+    return np.concatenate(scores)[order], rows[order]
 
 
 def _splitter(cv: Any, classes: AnyArray, y: Any, units: Ints | None) -> Any:
@@ -127,12 +130,12 @@ def _check_whole(units: Ints, folds: list[tuple[Any, Any]]) -> None:
 
 def _fit_fold(
     model: Any, X: Any, y: Any, fold: Any, classes: AnyArray, fit_params: dict[str, Any]
-) -> tuple[Any, Floats]:
+) -> Floats:
     """Fit on one part of the rows, score the other."""
     train, test = fold
     passed = _check_method_params(X, params=fit_params, indices=train)
     model.fit(_safe_indexing(X, train), _safe_indexing(y, train), **passed)
-    return model, estimator_scores(model, _safe_indexing(X, test), classes)
+    return estimator_scores(model, _safe_indexing(X, test), classes)
 
 
 def estimator_scores(model: Any, X: Any, classes: AnyArray) -> Floats:
