@@ -316,17 +316,12 @@ def instants_of(time: object, X: object, n: int) -> Floats:
     refuse_rows(column.missing(), None, "time", "is missing", hint)
     if column.kind == "levels":
         texts = [str(level) for level in column.levels]
-        if len(formats_of(texts)) > 1:
-            raise InputError(
-                f"time cannot be read: in {texts[0]!r} day and month cannot be told apart",
-                "write dates as 2024-03-31, or convert the column to dates",
-                "time",
-            )
         odd = next((text for text in texts if not formats_of([text])), texts[0])
-        hint = "give dates such as 2024-03-31, or numbers that rise with time"
-        is_odd = column.values == texts.index(odd)
-        held = np.full(n, odd, dtype=object)
-        refuse_rows(is_odd, held, "time", "is neither a date nor a number", hint)
+        raise InputError(
+            f"time cannot be read as dates: it holds {odd!r}",
+            "write all dates as 2024-03-31, convert them, or give numbers that rise with time",
+            "time",
+        )
     values = np.asarray(column.values, dtype=np.float64)
     hint = "give dates or finite numbers"
     refuse_rows(~np.isfinite(values), values, "time", "is infinite", hint)
