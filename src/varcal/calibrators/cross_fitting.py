@@ -67,6 +67,7 @@ def cross_fit(
     try:
         splits = _splitter(cv, classes, y, units).split(X, y, **routed.splitter.split)
         folds = [(np.arange(n)[train], np.arange(n)[test]) for train, test in splits]
+        rows = np.concatenate([test for _, test in folds])
     except InputError:
         raise
     except Exception as error:  # a splitter may raise anything
@@ -81,7 +82,6 @@ def cross_fit(
         delayed(_fit_fold)(clone(estimator), X, y, fold, classes, routed.estimator.fit)
         for fold in folds
     )
-    rows = np.concatenate([test for _, test in folds])
     order = np.argsort(rows, kind="stable")
     return np.concatenate(scores)[order], rows[order]
 
