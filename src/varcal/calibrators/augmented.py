@@ -213,7 +213,7 @@ class AugmentedCalibrator(OneVsRestCalibrator):
             if vector.op == "take":
                 effect = steps.take(vector.args[0], vector.data @ own)
             else:
-                effect = steps.dot(vector, own[:, None]).item(0)
+                effect = steps.total(vector * steps.constant(own))
             eta, begin = eta + effect.named("effect"), begin + vector.width
         return steps.logistic(eta)
 
