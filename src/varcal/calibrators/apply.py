@@ -146,17 +146,7 @@ def apply(
     check_arguments(_CHECKS, locals())
     format_of(out)  # raise an error before anything slow
     _check_target(out, calibrator)
-    rows = None
-    if not _are_files(source):
-        rows = (
-            folder_rows(cast(Any, source), arrow=True) if is_folder(source) else lazy_rows(source)
-        )
-        if rows is None:
-            raise InputError(
-                f"source is a {type(source).__name__}, neither files nor lazy rows",
-                "for rows in memory call calibrator.predict_proba",
-                argument="source",
-            )
+    rows = None if _are_files(source) else _lazy(source)
     if rows is None:  # files are streamed, so that their text stays as it is written
         sources = sources_of(cast(Any, source), format, Stated(sep, decimal, encoding))
         warn_how_read(sources)
