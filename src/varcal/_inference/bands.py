@@ -12,7 +12,15 @@ from scipy.special import ndtr, ndtri, stdtr
 
 from varcal._arrays import Bools, Floats
 from varcal._inference.multiplicity import student_quantile
-from varcal._inference.smoothers import Jump, Jumps, possible_jumps, smoother_weights, with_jumps
+from varcal._inference.smoothers import (
+    Jump,
+    JumpSearch,
+    Places,
+    find_jumps,
+    regressors,
+    smoother_weights,
+    with_jumps,
+)
 from varcal._sums.profile import EVEN_COUNTS, Cells
 
 #: The largest number of cells that a curve is fitted to.
@@ -161,19 +169,83 @@ def curve_bands(cells: Cells, *, level: float = 0.95, trim: float = TRIM) -> Ban
     inside = (design.x >= trim) & (design.x <= 1 - trim)
     inside |= not inside.any()
     margin = student_quantile(0.5 + level / 2)
-    variance, possible = design.possible_jumps(cells)
-    found = []
-    for jumps, best, _ in possible:
-        narrow = HALF_SPANS[max(best - NARROWER_BY, 0)]
-        half_span = min(max(narrow, LEAST_CELLS / len(cells)), WIDEST)
-        by = design.hat(HALF_SPANS[best], SPAN_DEGREE)
-        hat = with_jumps(design.hat(half_span, BAND_DEGREE), jumps, variance, by)
-        window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
-        smooth = with_jumps(by, jumps, variance, by) @ responses
-        one = _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
-        even = with_jumps(design.hat(half_span, SPAN_DEGREE), jumps, variance, by)
-        found.append(_evened(one, even, design.hat(half_span, 0)))
-    return _joined(found, possible)
+    variance, search = design.find_jumps(cells)
+    jumps, best = search.certain, search.span
+    by = design.hat(HALF_SPANS[best], SPAN_DEGREE)
+    half_span = design.band_half_span(best)
+    hat = with_jumps(design.hat(half_span, BAND_DEGREE), jumps, variance, by)
+    window = design.hat(float(np.clip(half_span, NARROWEST_WINDOW, WIDEST_WINDOW)), 0)
+    smooth = with_jumps(by, jumps, variance, by) @ responses
+    found = _bands(cells, responses, hat, window, smooth, half_span, inside, None, level, margin)
+    even = with_jumps(design.hat(half_span, SPAN_DEGREE), jumps, variance, by)
+    first = replace(_evened(found, even, design.hat(half_span, 0)), breaks=_breaks(jumps))
+    spread = [cell_variance(cells, hat @ responses[:, i], hat, window, i) for i in range(3)]
+    # With groups, the curves of other jumps vary more in the same proportion.
+    more = first.gap_se / np.sqrt(np.square(hat) @ spread[GAP])
+    for places in search.possible:
+        smoothers = _smoothers(design, places, variance)
+        curves = [
+            (fits, more[:, None] * se if i == GAP else se)
+            for i in range(3)
+            for fits, se in [_curves(*smoothers, responses[:, i], spread[i])]
+        ]
+        first = _widened(first, curves, places.trust, moved=len(places.given) < len(jumps))
+    return first
+
+
+def _smoothers(design: _Design, places: Places, variance: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return the smoother without a jump, what each jump adds per unit, and weights of its size."""
+    by = design.hat(HALF_SPANS[places.span], SPAN_DEGREE)
+    hat = design.hat(design.band_half_span(places.span), BAND_DEGREE)
+    hat, by = (with_jumps(each, places.given, variance, by) for each in (hat, by))
+    steps = regressors(places.jumps, len(by))
+    left = steps - by @ steps
+    scaled = left / variance[:, None]
+    sizes = (scaled - by.T @ scaled) / (scaled * left).sum(axis=0)
+    return hat, steps - hat @ steps, sizes
+
+
+def _curves(
+    hat: Floats, steps: Floats, sizes: Floats, y: Floats, variance: Floats
+) -> tuple[Floats, Floats]:
+    """Return the curves with each of the jumps and their standard errors, as columns."""
+    spread = variance[:, None] * sizes
+    fits = (hat @ y)[:, None] + steps * (y @ sizes)
+    square = (np.square(hat) @ variance)[:, None] + 2 * steps * (hat @ spread)
+    square = square + steps**2 * (sizes * spread).sum(axis=0)
+    return fits, np.sqrt(np.maximum(square, 0.0))
+
+
+def _widened(
+    bands: Bands, curves: list[tuple[Floats, Floats]], trust: Floats, *, moved: bool
+) -> Bands:
+    """Return bands that contain those of other possible jumps, as far as each is trusted.
+
+    A jump that is not certain widens the simultaneous band alone: most places are far from it.
+    """
+    gap, se = curves[GAP]
+    reach, z, inside = trust * se, bands.pointwise_critical, bands.searched
+    low = np.minimum(bands.low, (gap - bands.critical * reach).min(axis=1))
+    high = np.maximum(bands.high, (gap + bands.critical * reach).max(axis=1))
+    low, high = np.maximum(low, -1.0), np.minimum(high, 1.0)
+    size, sure = np.abs(gap), (np.abs(gap) - z * se)[inside]
+    worst = np.flatnonzero(inside)[sure.argmax(axis=0)], np.arange(len(trust))
+    near = size[worst] - size <= bands.critical * np.hypot(se, se[worst])
+    names = ("error_se", "predicted_error_se", "gap_se")
+    changed: dict[str, Any] = {}
+    for name, (fits, its_se) in zip(names, curves, strict=True):
+        if moved:
+            apart = np.abs(fits - getattr(bands, name.removesuffix("_se"))[:, None]) / z
+            changed[name] = np.maximum(getattr(bands, name), (apart + its_se).max(axis=1))
+    return replace(
+        bands,
+        **changed,
+        low=low,
+        high=high,
+        candidates=bands.candidates | (inside & near[:, trust == 1].any(axis=1)),
+        worst_low=max(0.0, float(np.maximum(low, -high)[inside].max())),
+        worst_high=min(1.0, max(bands.worst_high, float((size + z * reach)[inside].max()))),
+    )
 
 
 def _evened(bands: Bands, even: Floats, mean: Floats) -> Bands:
@@ -182,40 +254,6 @@ def _evened(bands: Bands, even: Floats, mean: Floats) -> Bands:
     changed = {name: even @ getattr(bands, name) for name in names}
     changed |= {f"{name}_se": mean @ getattr(bands, f"{name}_se") for name in names}
     return replace(bands, **changed)
-
-
-def _joined(found: list[Bands], possible: list[Jumps]) -> Bands:
-    """Return the first of several bands, widened to contain those of other possible jumps."""
-    first = replace(found[0], breaks=_breaks(possible[0].jumps))
-    if len(found) == 1:
-        return first
-    trust = np.array([one.trust for one in possible])[:, None]
-    # A jump that is only possible widens the simultaneous band: most places are far from it.
-    moved = np.array([len(one.jumps) == len(possible[0].jumps) for one in possible])
-
-    def stacked(name: str) -> Floats:
-        return np.array([getattr(one, name) for one in found])
-
-    def widened(name: str) -> Floats:
-        apart = np.abs(stacked(name) - getattr(first, name)) / first.pointwise_critical
-        out: Floats = apart + trust * stacked(f"{name}_se")
-        return out
-
-    gap, gap_se, inside = stacked("gap"), widened("gap"), first.searched
-    low = np.min(gap - trust * (gap - stacked("low")), axis=0)
-    high = np.max(gap + trust * (stacked("high") - gap), axis=0)
-    largest = np.abs(first.gap) + first.pointwise_critical * gap_se.max(axis=0)
-    return replace(
-        first,
-        error_se=widened("error")[moved].max(axis=0),
-        predicted_error_se=widened("predicted_error")[moved].max(axis=0),
-        gap_se=gap_se[moved].max(axis=0),
-        low=low,
-        high=high,
-        candidates=stacked("candidates").max(axis=0) > 0,
-        worst_low=max(0.0, float(np.maximum(low, -high)[inside].max())),
-        worst_high=min(1.0, float(largest[inside].max())),
-    )
 
 
 def _breaks(jumps: tuple[Jump, ...]) -> tuple[int, ...]:
@@ -302,10 +340,10 @@ def lines(
     else:
         design = _Design(at.n)
         rank = design.x
-        variance, ((jumps, best, _), *_) = design.possible_jumps(at)
-        half_span, breaks = HALF_SPANS[best], _breaks(jumps)
+        variance, search = design.find_jumps(at)
+        half_span, breaks = HALF_SPANS[search.span], _breaks(search.certain)
         hat = design.hat(half_span, SPAN_DEGREE)
-        fit = with_jumps(hat, jumps, variance, hat) @ _responses(at)
+        fit = with_jumps(hat, search.certain, variance, hat) @ _responses(at)
     inside = (rank >= trim) & (rank <= 1 - trim)
     inside |= not inside.any()
     worst = int(np.argmax(np.where(inside, np.abs(fit[:, 2]), -1.0)))
@@ -422,14 +460,20 @@ class _Design:
             return _even_hat(len(self.x), half_span, degree)
         return _rank_hat(self.x, half_span, degree, self.counts)
 
-    def possible_jumps(self, cells: Cells) -> tuple[Floats, list[Jumps]]:
+    def band_half_span(self, span: int) -> float:
+        """Return the half-span of the band of a curve, narrower than that of the curve."""
+        narrow = HALF_SPANS[max(span - NARROWER_BY, 0)]
+        return min(max(narrow, LEAST_CELLS / len(self.x)), WIDEST)
+
+    def find_jumps(self, cells: Cells) -> tuple[Floats, JumpSearch]:
         """Return the variances of the cells, and the jumps that the gap may have."""
         best = self.best_half_span(cells.gap)
         hats = [self.hat(half_span, SPAN_DEGREE) for half_span in HALF_SPANS[best:]]
         window = self.hat(WIDEST_WINDOW, 0)
         variance = cell_variance(cells, hats[0] @ cells.gap, hats[0], window, GAP)
-        found = possible_jumps(cells.gap, variance, hats)
-        return variance, [one._replace(span=best + one.span) for one in found]
+        found = find_jumps(cells.gap, variance, hats)
+        possible = [one._replace(span=best + one.span) for one in found.possible]
+        return variance, JumpSearch(found.certain, best + found.span, possible)
 
     def best_half_span(self, y: Floats) -> int:
         """Return the index of the half-span with the lowest cross-validation score."""

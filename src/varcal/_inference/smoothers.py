@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from varcal._arrays import Floats, Ints
+from varcal._arrays import Floats
 
 #: Numbers in one working array, which then stays in the processor's cache.
 _BLOCK = 1 << 15
@@ -26,12 +26,14 @@ MOST_JUMPS = 3
 LEAST_BESIDE = 4
 #: A sharp change within this many cells on each side of its middle is a ramp; 0 is a jump.
 RAMPS = (0, 2, 5)
-#: How much better a curve with a jump must fit, in units of chi-square less twice the parameters:
-#: for the jump to be considered, to be as likely as none, and for curves without it to be dropped.
-CONSIDERED, LIKELY, CERTAIN = 4.0, 6.0, 20.0
-#: Places that fit worse than the best by at most this, and by at most this part of what a jump
-#: improves, are considered as well; so many of them for each ramp.
-AS_GOOD, AS_GOOD_PART, MOST_PLACES = 8.0, 0.6, 16
+#: A curve with a jump fits better, in units of chi-square less twice the parameters: for curves
+#: without it to be dropped, and for the whole band with the jump to count.
+CERTAIN, LIKELY = 20.0, 10.0
+#: Where nothing shows a jump, the part of the half-width of its band that counts. Of jumps that
+#: the rows hardly show, a smooth band misses a third.
+POSSIBLE = 0.6
+#: Places that fit worse than the best by at most this are possible as well.
+AS_GOOD = 8.0
 
 
 def nearest_bandwidth(
@@ -240,19 +242,30 @@ class Jump(NamedTuple):
         return out
 
 
-class Jumps(NamedTuple):
-    """One possibility: some jumps, the span beside them, and how far the possibility is trusted.
+def regressors(jumps: Sequence[Jump], k: int) -> Floats:
+    """Return the regressors of jumps as columns."""
+    return np.column_stack([jump.regressor(k) for jump in jumps])
 
-    Of a band with a trust below 1, only that part of its half-width counts.
-    """
 
-    jumps: tuple[Jump, ...]
+class Places(NamedTuple):
+    """Jumps of which a curve may have one, beside those that are taken as given."""
+
+    given: tuple[Jump, ...]
+    jumps: list[Jump]
     span: int
-    trust: float = 1.0
+    trust: Floats
 
 
-def possible_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> list[Jumps]:
-    r"""Return the jumps that a curve may have; the first are those that are drawn.
+class JumpSearch(NamedTuple):
+    """The jumps that are certain, the span of a curve with them, and what else is possible."""
+
+    certain: tuple[Jump, ...]
+    span: int
+    possible: list[Places]
+
+
+def find_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> JumpSearch:
+    r"""Find the jumps that a curve has, other places of each, and places of one more jump.
 
     A jump adds a regressor :math:`z_j = 1(i \ge j)` to a smoother S. With R = I − S and the weights
     W of the cells, it lowers :math:`|Ry|^2_W` by :math:`(z_j' R'WRy)^2 / |Rz_j|^2_W`: one sum for
@@ -270,12 +283,12 @@ def possible_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> list[
     Speckman, P. (1988). Kernel smoothing in partial linear models. JRSS B 50, 413-436.
     """
     weight = 1 / variance
-    rests = [np.eye(len(y)) - hat for hat in hats]
     trace = np.array([np.trace(hat) for hat in hats])
     certain: tuple[Jump, ...] = ()
+    rounds: list[Places] = []
     span, now = 0, np.inf
-    others: list[Jumps] = []
-    for _ in range(MOST_JUMPS):
+    while True:
+        rests = [np.eye(len(y)) - with_jumps(hat, certain, variance, hat) for hat in hats]
         plain = np.array([weight @ (rest @ y) ** 2 for rest in rests]) + 2 * trace
         now = min(now, float(plain.min()))
         gains = np.array([_gains(rest, y, weight) for rest in rests])
@@ -286,39 +299,23 @@ def possible_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> list[
         # Where cells vary more than their rows do, as groups may, differences count for less.
         free = max(len(y) - trace[best_span], 1.0)
         unit = max((least - 2 * trace[best_span]) / free, 1.0)
-        better = float((now - least) / unit)
-        if not better > CONSIDERED:
-            break
-        within = least + min(AS_GOOD, AS_GOOD_PART * better) * unit
-        found = [
-            Jumps((*certain, Jump(int(j), reach)), int(of_cell[j]), min(better / LIKELY, 1.0))
-            for reach, score, of_cell in zip(RAMPS, lowest, spans, strict=True)
-            for j in _places(score, within, best.cell)
-        ]
+        better = (now - lowest) / unit
+        possible = (gains.max(axis=0) > 0) & (better >= better.max() - AS_GOOD)
+        if possible[ramp, cell]:  # a jump may lie inside a cell, so that the next cells are, too
+            possible[0, cell - 1 : cell + 2] |= gains[:, 0, cell - 1 : cell + 2].max(axis=0) > 0
+        jumps = [Jump(int(j), RAMPS[r]) for r, j in np.argwhere(possible)]
+        trust = np.clip(POSSIBLE + (1 - POSSIBLE) * better[possible] / LIKELY, POSSIBLE, 1.0)
+        rounds.append(Places(certain, jumps, best_span, trust))
         # A ramp may be the steep part of a smooth curve.
-        if better <= CERTAIN or best.reach:
-            return [Jumps(certain, span), *others, *found]
-        others = [Jumps((*one.jumps, best), best_span) for one in others]
-        others += [one for one in found if one.jumps[-1] != best]
+        if not better.max() > CERTAIN or best.reach or len(certain) == MOST_JUMPS:
+            break
         certain, span, now = (*certain, best), best_span, float(least)
-        step = best.regressor(len(y))
-        for k, rest in enumerate(rests):
-            left = rest @ step
-            rests[k] = rest - np.outer(left, (weight * left) @ rest) / (weight @ left**2)
         trace = trace + 1
-    return [Jumps(certain, span), *others]
-
-
-def _places(score: Floats, within: float, best: int) -> Ints:
-    """Return some of the places that fit well, the first and the last among them.
-
-    A jump may lie inside a cell, so that the next cells are possible however well they fit.
-    """
-    places = np.flatnonzero(score <= within)
-    if len(places) > MOST_PLACES:
-        places = places[np.linspace(0, len(places) - 1, MOST_PLACES).astype(int)]
-    beside = best + np.arange(-1, 2)
-    return np.union1d(places, beside[score[beside] < score.max()]) if len(places) else places
+    moved = [
+        one._replace(given=certain[:k] + certain[k + 1 :], span=span)
+        for k, one in enumerate(rounds[:-1])
+    ]
+    return JumpSearch(certain, span, [one for one in (*moved, rounds[-1]) if one.jumps])
 
 
 def _gains(rest: Floats, y: Floats, weight: Floats) -> Floats:
@@ -342,7 +339,7 @@ def with_jumps(hat: Floats, jumps: Sequence[Jump], variance: Floats, by: Floats)
     """Return a smoother that allows for jumps, whose sizes are estimated by a second smoother."""
     if not jumps:
         return hat
-    steps = np.column_stack([jump.regressor(len(hat)) for jump in jumps])
+    steps = regressors(jumps, len(hat))
     left = (steps - by @ steps) / np.sqrt(variance)[:, None]
     scaled = left.T / np.sqrt(variance)
     sizes = np.linalg.pinv(left.T @ left) @ (scaled - scaled @ by)
