@@ -185,8 +185,10 @@ def lowess_curve(data: Data) -> Floats:
 
 def our_curve(data: Data, degree: int, bands: bool = True) -> Floats:
     at = grid(data)
-    found = vc.curve(data.y, data.p, data.v, span=0.9, degree=degree, grid=at, bands=bands)
-    return np.concatenate([1 - found.observed, 1 - found.predicted])
+    found = vc.curve(data.y, data.p, data.v, span=0.9, degree=degree, bands=bands)
+    return np.concatenate(
+        [1 - np.interp(at, found.x, y) for y in (found.observed, found.predicted)]
+    )
 
 
 def our_vece(data: Data) -> float:

@@ -25,8 +25,8 @@ EPS = sys.float_info.epsilon
 #: The most bins along one variable. A bin has a row of a table, so that this is a table of 10
 #: megabytes; with more bins than rows nothing can be learned about any of them.
 MOST_BINS = 100_000
-#: The most points of a curve: 1,000 times as many as a picture can show.
-MOST_POINTS = 1_000_000
+#: The most rows of a list: 1,000 times as many as a page can show.
+MOST_LISTED = 1_000_000
 #: The largest penalty. Much smaller ones already shrink every coefficient to 0.
 MOST_PENALTY = 1e100
 
@@ -302,7 +302,7 @@ OPTIONS: dict[str, Check] = {
     "title": check_text,
     "note": check_text,
     "path": check_path,
-    "top": whole(1, MOST_POINTS),
+    "top": whole(1, MOST_LISTED),
     "outcome": or_none(one_of("mean")),
     "gap": or_none(one_of("relative", "difference")),
 }

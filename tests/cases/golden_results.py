@@ -212,8 +212,6 @@ def _curves(record):
         "age/weights": vc.curve(y, p, age, sample_weight=_weights(len(y))),
         "age/groups": vc.curve(y, p, age, groups=_groups(len(y), 400)),
         "age/span": vc.curve(y, p, age, span=0.9),
-        "age/grid": vc.curve(y, p, age, grid=25),
-        "age/points": vc.curve(y, p, age, span=0.5, grid=[20, 35.5, 61]),
     }
     for name, curve in found.items():
         series = CURVE if name in ("age", "workclass") else ("gap", "band_low")

@@ -66,7 +66,6 @@ def test_the_curve_breaks_where_a_jump_is_certain_and_not_where_it_is_smooth():
     before, after = (float(found.gap[found.x == age][0]) for age in (64, 65))
     assert abs(before) < 0.02 and abs(after - 0.15) < 0.02
     assert curve(hit, s, v, bands=False).breaks == (65.0,)
-    assert vc.results.Curve.from_dict(found.to_dict()).breaks == (65.0,)
     assert np.isnan(found.plot().get_lines()[1].get_ydata()).sum() == 1
     for amount, width in ((0.0, 1.0), (0.15, 0.1), (0.15, 0.03)):
         u, s = rng.random(20_000), rng.uniform(0.2, 0.8, 20_000)
@@ -189,6 +188,5 @@ def test_a_curve_says_which_ends_were_not_searched():
     low, high = found.searched
     assert low > v.min() and high < v.max()
     assert found.search_note in repr(found) and "of the rows lie outside" in found.search_note
-    assert type(found).from_dict(found.to_dict()).search_note == found.search_note
     whole = curve(y, p, {"v": v}, trim=0)
     assert whole.unsearched == 0 and whole.search_note == ""

@@ -83,7 +83,7 @@ def test_only_clear_errors_come_out(public):
 RNG = np.random.default_rng(0)
 P = RNG.random(N)
 Y = (RNG.random(N) < P).astype(int)
-MOST_BINS, MOST_POINTS = 100_000, 1_000_000
+MOST_BINS = 100_000
 LARGE = [
     ("n_bins", lambda n: vc.vece(Y, P, P, n_bins=n), MOST_BINS),
     ("n_bins", lambda n: vc.ece(Y, P, n_bins=n, binning="uniform"), MOST_BINS),
@@ -92,7 +92,6 @@ LARGE = [
     ("n_bins", lambda n: vc.calibrators.ScalingBinningCalibrator(n_bins=n).fit(P, Y), MOST_BINS),
     ("n_bins", lambda n: vc.rows_needed(0.1, n_bins=n), MOST_BINS),
     ("n_bins", lambda n: vc.datasets.make_gap(9).vece_in_bins(n), 10_000),
-    ("grid", lambda n: vc.curve(Y, P, P, grid=n), MOST_POINTS),
     ("max_depth", lambda n: vc.calibrators.TreeCalibrator(max_depth=n).fit(P, Y, P), 64),
     ("degree", lambda n: vc.calibrators.AugmentedCalibrator(degree=n).fit(P, Y, P), 20),
     ("n", lambda n: vc.datasets.make_gap(n), 100_000_000),

@@ -29,6 +29,8 @@ SPAN = 2 / 3
 CLOSE_SPAN = 0.3
 #: Points closer than this share of the range are interpolated, as in R's `lowess`.
 STEP = 0.01
+#: A probability this far from its logit is 0 or 1 in floating point.
+FAR = 40.0
 #: The smooth curve needs some rows of both outcomes.
 LEAST_EVENTS = 5
 
@@ -277,35 +279,28 @@ _UNKNOWN = (math.nan, math.nan, math.nan)
 
 def _regression(event: Bools, p: Floats, weight: Floats, level: float, *, slope: bool) -> Ends:
     """Return the last coefficient of a logistic regression on the logit, or with it as offset."""
+    from scipy.optimize import brentq  # noqa: PLC0415
     from scipy.special import expit, logit  # noqa: PLC0415
     from scipy.stats import norm  # noqa: PLC0415
 
+    from varcal.calibrators.regression import fit_logistic  # noqa: PLC0415
+
     inside = (p > 0) & (p < 1)
     y, z, w = event[inside].astype(np.float64), logit(p[inside]), weight[inside]
-    design = np.column_stack([np.ones(len(z)), z])[:, : 2 if slope else 1]
-    offset = 0.0 if slope else z
     if not len(y) or y.min() == y.max() or (slope and _separated(y, z)):
         return _UNKNOWN
-    beta = np.zeros(design.shape[1])
-    loss = np.inf
-    for _ in range(100):
-        rate = expit(offset + design @ beta)
-        information = (design * (w * rate * (1 - rate))[:, None]).T @ design
-        step = np.linalg.lstsq(information, design.T @ (w * (y - rate)), rcond=None)[0]
-        while True:  # halve steps that overshoot
-            eta = offset + design @ (beta + step)
-            new = float((w * (np.logaddexp(0, eta) - y * eta)).sum())
-            if new <= loss + 1e-12 * abs(new) or abs(step).max() < 1e-12:
-                break
-            step = step / 2
-        beta, loss = beta + step, new
-        if abs(step).max() < 1e-10:
-            break
-    rate = expit(offset + design @ beta)
+    if slope:
+        fit = fit_logistic(z[None], y, w)
+        found, rate = float(fit.coef[0]), expit(fit.intercept + fit.coef[0] * z)
+    else:
+        ends = -float(z.max()) - FAR, FAR - float(z.min())
+        found = brentq(lambda a: float(w @ (expit(a + z) - y)), *ends, xtol=1e-12)
+        rate = expit(found + z)
+    design = np.column_stack([np.ones(len(z)), z])[:, : 2 if slope else 1]
     information = (design * (w * rate * (1 - rate))[:, None]).T @ design
     error = math.sqrt(np.linalg.pinv(information)[-1, -1])
     reach = norm.ppf((1 + level) / 2) * error
-    return float(beta[-1]), float(beta[-1] - reach), float(beta[-1] + reach)
+    return found, float(found - reach), float(found + reach)
 
 
 def _separated(y: Floats, z: Floats) -> bool:

@@ -8,22 +8,21 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import ndtr
 
-from varcal._arrays import Bools, Floats, Ints
+from varcal._arrays import Floats
 from varcal._inference.bands import TRIM, Bands, curve_bands, level_bands, lines, span_bands
 from varcal._inference.calibration_test import enough_groups
 from varcal._inference.debiased import LawErrors, Measured
 from varcal._inference.gap_law import gap_law
-from varcal._input.variables import Variable
 from varcal._measures.curve_result import SERIES, Curve, histogram_of, regions_of
 from varcal._measures.estimate import Estimate, measure_and_test
-from varcal._options import MOST_POINTS, check_count, check_flag, checked, number, one_of, or_none
+from varcal._options import check_flag, checked, number, one_of, or_none
 from varcal._sums.choose_bins import ATOMS, N_BINS, BinOptions
 from varcal._sums.evidence import gather
 from varcal._sums.plan import Question
-from varcal._sums.profile import Cells, Profile
+from varcal._sums.profile import Profile
 from varcal._sums.stream import SCORE
 from varcal._threads import one_blas_thread
-from varcal.exceptions import InputError, shown
+from varcal.exceptions import InputError
 
 #: Silverman's rule: factor of the bandwidth, and the interquartile range of a normal law whose
 #: standard deviation is 1.
@@ -38,37 +37,10 @@ EXTREME = 1e100
 LEAST_INSIDE = 1e-3
 
 
-def _check_grid(argument: str, grid: object) -> int | Floats | None:
-    """Return the number of points, or the points in increasing order."""
-    if grid is None:
-        return None
-    if isinstance(grid, int | np.integer):
-        if grid < 2:
-            raise InputError(
-                f"grid must have at least 2 points; got {shown(grid)}", "try 100", argument
-            )
-        return check_count(argument, grid, 2, MOST_POINTS)
-    column = Variable.of(grid, argument, argument)
-    points = column.values.astype(np.float64)
-    if (
-        column.kind != "numeric"
-        or points.ndim != 1
-        or not 0 < points.size <= MOST_POINTS
-        or not np.isfinite(points).all()
-    ):
-        raise InputError(
-            f"grid must have from 1 to {MOST_POINTS:,} finite points; got {shown(grid)}",
-            "give the number of points, or a list of values of the variable",
-            argument=argument,
-        )
-    return np.sort(points)
-
-
 @checked(
     span=or_none(number(0, 1_000, hint="try 0.9")),
     degree=one_of(0, 1, 2, 3, 4),
     trim=number(0, 0.5, ends="[)", hint="try 0.05"),
-    grid=_check_grid,
     bands=check_flag,
 )
 @one_blas_thread()
@@ -84,7 +56,6 @@ def curve(
     span: float | None = None,
     degree: int = 2,
     trim: float = TRIM,
-    grid: int | ArrayLike | None = None,
     bands: bool = True,
     edges: str | None = None,
     level: float = 0.95,
@@ -124,9 +95,6 @@ def curve(
     trim : float
         Share of the rows at each end in which v* is not searched for (5 % in the paper, where
         faults in the outer rows are missed). `Curve.search_note` says where it was searched for.
-    grid : int or array, optional
-        Where to evaluate the curve: a number of even points between the trimmed ends, or the
-        points themselves. By default the curve is evaluated at its cells, at most 300.
     bands : bool
         Whether to compute bands, intervals and regions along numbers and dates. The lines alone
         take a fraction of the time, above all with `span=`; bands and intervals are then NaN.
@@ -194,7 +162,6 @@ def curve(
         event,
         level=level,
         trim=trim,
-        grid=grid,  # type: ignore[arg-type]  # checked
         with_bands=bands,
         vece=vece,
         backend=evidence.backend,
@@ -211,7 +178,6 @@ def curve_of(
     *,
     level: float = 0.95,
     trim: float = TRIM,
-    grid: int | Floats | None = None,
     span: float | None = None,
     degree: int = 2,
     with_bands: bool = True,
@@ -236,33 +202,28 @@ def curve_of(
     else:
         mass = density(kept.x, kept.weight, kept.x, rows=float(kept.n.sum()))
     series = _series(bands, mass, kept.x if found.name == SCORE else None)
-    at = bands.x
     overall = float((kept.score - kept.hit).sum() / kept.weight.sum())
-    worst_set = bands.candidates
-    if grid is not None and found.kind != "levels":
-        at, series, worst_set = _on_grid(grid, bands, series, kept, trim)
     missing = _missing(found)
     zone = getattr(found.fine.bins, "zone", "")
     return Curve(
         variable=found.name,
         kind=found.kind,
         event=event,
-        x=at,
+        x=bands.x,
         labels=labels,
         **series,
         worst=float(bands.x[bands.worst]),
         vce=float(abs(bands.gap[bands.worst])),
         vce_low=bands.worst_low,
         vce_high=bands.worst_high,
-        worst_set=worst_set,
+        worst_set=bands.candidates,
         searched=_searched(bands),
         unsearched=float(kept.weight[~bands.searched].sum() / kept.weight.sum()),
         vece=vece.debiased,
         vece_low=vece.low,
         vece_high=vece.high,
         overall=overall,
-        regions=regions_of(bands, kept, found.kind, labels, 0.0, zone),
-        excess=regions_of(bands, kept, found.kind, labels, overall, zone),
+        regions=regions_of(bands, kept, found.kind, labels, zone),
         counts=kept.n.astype(np.int64) if found.kind == "levels" else np.zeros(0, np.int64),
         histogram=histogram_of(found),
         span=2 * bands.half_span,
@@ -302,35 +263,6 @@ def _series(bands: Bands, mass: Floats, score: Floats | None) -> dict[str, Float
         low, high = bands.pointwise(error_name)
         series[f"{name}_low"], series[f"{name}_high"] = 1 - high, 1 - low
     return {name: series[name] for name in SERIES}
-
-
-def _on_grid(
-    grid: int | Floats, bands: Bands, series: dict[str, Floats], cells: Cells, trim: float
-) -> tuple[Floats, dict[str, Floats], Bools]:
-    if isinstance(grid, int):
-        rank = (np.cumsum(cells.weight) - cells.weight / 2) / cells.weight.sum()
-        low, high = np.interp([trim, 1 - trim], rank, bands.x)
-        at = np.linspace(low, high, grid)
-    else:
-        at = grid
-        outside = at[~((at >= bands.x[0]) & (at <= bands.x[-1]))]
-        if outside.size:
-            raise InputError(
-                f"grid has a point outside the data: {outside[0]:g} is not in "
-                f"[{bands.x[0]:g}, {bands.x[-1]:g}]",
-                "give points within this range; curves are not extrapolated",
-                argument="grid",
-            )
-    drawn = {name: np.interp(at, bands.x, values) for name, values in series.items()}
-    return at, drawn, bands.candidates[_nearest(at, bands.x)]
-
-
-def _nearest(at: Floats, x: Floats) -> Ints:
-    """Return the position of the value of x nearest to each point; x increases."""
-    if len(x) == 1:
-        return np.zeros(len(at), np.intp)
-    right = np.searchsorted(x, at).clip(1, len(x) - 1)
-    return np.where(at - x[right - 1] <= x[right] - at, right - 1, right)
 
 
 def _searched(bands: Bands) -> tuple[float, float]:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Bools, Floats
 from varcal._edge_texts import range_text, show_duration, show_instant
-from varcal._files.schema import restored
 from varcal._inference.bands import Bands
 from varcal._input.frames import frame_of
-from varcal._input.variables import FARTHEST, LARGEST_EXACT, Kind
+from varcal._input.variables import LARGEST_EXACT
 from varcal._sums.bins import NumericBins
 from varcal._sums.profile import Cells, Profile
 from varcal._text import (
@@ -61,7 +59,7 @@ SERIES = (
     "band_high",
     "density",
 )
-#: What a saved curve holds as it is.
+#: What a dict of a curve holds as it is.
 FACTS = ("variable", "kind", "event", "level", "n_rows", "n_missing", "engine", "edges", "zone")
 #: The numbers of a curve, which may be NaN.
 NUMBERS = (
@@ -77,13 +75,11 @@ NUMBERS = (
     "span",
     "missing_gap",
 )
-#: The directions of regions.
-DIRECTIONS = ("over", "under")
 
 
 @dataclass(frozen=True)
 class Region:
-    """A range of the variable where the simultaneous band of the gap excludes a reference.
+    """A range of the variable where the simultaneous band of the gap excludes zero.
 
     Attributes
     ----------
@@ -92,7 +88,7 @@ class Region:
     label : str
         The range as text.
     direction : {"over", "under"}
-        Above or below the reference; with reference 0, the sign of the gap.
+        The sign of the gap.
     gap_low, gap_high : float
         The smallest and the largest gap in the region.
     share : float
@@ -116,11 +112,10 @@ def regions_of(
     cells: Cells,
     kind: str,
     labels: tuple[str, ...],
-    reference: float,
     zone: str = "",
 ) -> tuple[Region, ...]:
-    """Return the regions where the simultaneous band excludes a reference."""
-    sign = np.where(bands.low > reference, 1, np.where(bands.high < reference, -1, 0))
+    """Return the regions where the simultaneous band excludes zero."""
+    sign = np.where(bands.low > 0, 1, np.where(bands.high < 0, -1, 0))
     breaks = np.ones(len(sign), bool) if kind == "levels" else np.diff(sign, prepend=0) != 0
     breaks[0] = True
     starts = np.flatnonzero(breaks)
@@ -208,24 +203,6 @@ class Histogram:
             "share": self.share.tolist(),
             "trimmed": self.trimmed,
         }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Histogram:
-        """Return the histogram that `to_dict` described."""
-        return cls(
-            np.array(data["edges"], np.float64),
-            np.array(data["share"], np.float64),
-            data["trimmed"],
-        )
-
-    def _check_saved(self) -> None:
-        """Raise ValueError unless there is one more edge than bars, in increasing order."""
-        if self.edges.shape != (self.share.size + 1,) or self.share.ndim != 1:
-            raise ValueError("edges and shares do not match")
-        if not self.share.size or not np.isfinite(self.share).all():
-            raise ValueError("a share is not a number")
-        if not np.isfinite(self.edges).all() or not (np.diff(self.edges) > 0).all():
-            raise ValueError("edges do not increase")
 
 
 def histogram_of(found: Profile, edges: Floats | None = None) -> Histogram:
@@ -337,9 +314,8 @@ class Curve:
         VECE over ten bins (those of the audit), debiased, with its interval.
     overall : float
         The gap over all rows of the curve.
-    regions, excess : tuple of Region
-        The regions where the simultaneous band excludes zero, and where it excludes the overall
-        gap.
+    regions : tuple of Region
+        The regions where the simultaneous band excludes zero.
     counts : ndarray
         Rows of each level, empty for numbers and dates.
     histogram : Histogram
@@ -386,7 +362,6 @@ class Curve:
     vece_high: float
     overall: float
     regions: tuple[Region, ...]
-    excess: tuple[Region, ...]
     counts: NDArray[np.int64]
     histogram: Histogram
     span: float
@@ -443,68 +418,10 @@ class Curve:
             "searched": [_plain(end) for end in self.searched],
             "direction": self.direction,
             "regions": [vars(region) for region in self.regions],
-            "excess": [vars(region) for region in self.excess],
             "counts": self.counts.tolist(),
             "histogram": self.histogram.to_dict(),
             "breaks": list(self.breaks),
         }
-
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Curve:
-        """Return the curve that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "a curve")
-
-    def _check_saved(self) -> None:
-        """Raise ValueError unless the series have one value for each value of the variable."""
-        n = self.x.size
-        series = [self.x, *(getattr(self, name) for name in SERIES), self.worst_set]
-        if not n or any(one.shape != (n,) for one in series):
-            raise ValueError("series differ in length")
-        if any((np.abs(getattr(self, name)) > 1e3).any() for name in SERIES if name != "density"):
-            raise ValueError("a rate is too large")
-        ends = [self.worst, *self.x, *self.histogram.edges]
-        if self.kind == "datetime" and any(abs(end) > 2 * FARTHEST for end in ends):
-            raise ValueError("a date is too far away")
-        if (self.density < 0).any() or np.isinf(self.density).any():
-            raise ValueError("a density is negative or infinite")
-        if self.kind not in get_args(Kind) or np.isnan(self.x).any() or not 0 < self.level < 1:
-            raise ValueError("the kind, the level or a value is not valid")
-        levels = self.kind == "levels"
-        if self.counts.shape != ((n,) if levels else (0,)) or bool(self.labels) != levels:
-            raise ValueError("levels and values do not match")
-        places = [*self.x.tolist(), self.worst]
-        if levels and not set(places) <= set(range(len(self.labels))):
-            raise ValueError("levels are not numbered")
-        if not (np.diff(self.x) >= 0).all() or self.worst != self.worst:
-            raise ValueError("values do not increase, or there is no v*")
-        if min(self.n_rows, self.n_missing, *self.counts.tolist()) < 0:
-            raise ValueError("a number of rows is negative")
-        if any(region.direction not in DIRECTIONS for region in (*self.regions, *self.excess)):
-            raise ValueError("a region has an unknown direction")
-
-    @classmethod
-    def _of(cls, data: dict[str, Any]) -> Curve:
-        arrays: dict[str, Any] = {
-            name: np.array([np.nan if x is None else x for x in data[name]], dtype=np.float64)
-            for name in ("x", *SERIES)
-        }
-        numbers: dict[str, Any] = {
-            name: np.nan if data[name] is None else float(data[name]) for name in NUMBERS
-        }
-        facts: dict[str, Any] = {name: data[name] for name in FACTS}
-        return cls(
-            **facts,
-            **arrays,
-            **numbers,
-            labels=tuple(data["labels"]),
-            worst_set=_flags(data["worst_set"]),
-            searched=_ends(data["searched"]),
-            regions=tuple(Region(**region) for region in data["regions"]),
-            excess=tuple(Region(**region) for region in data["excess"]),
-            counts=np.array(data["counts"], dtype=np.int64).reshape(-1),
-            histogram=Histogram.from_dict(data["histogram"]),
-            breaks=tuple(float(value) for value in data["breaks"]),
-        )
 
     def to_frame(self) -> Any:
         """Return the curve as a frame of the input's library, one row per value of x.
@@ -584,17 +501,6 @@ class Curve:
 
 def _sign(region: Region) -> float:
     return 1.0 if region.direction == "over" else -1.0
-
-
-def _flags(values: Sequence[object]) -> Bools:
-    if not all(type(value) is bool for value in values):
-        raise ValueError("a flag is neither true nor false")
-    return np.array(values, dtype=bool)
-
-
-def _ends(pair: Sequence[float | None]) -> tuple[float, float]:
-    low, high = (np.nan if end is None else float(end) for end in pair)
-    return low, high
 
 
 def _plain(value: Any) -> Any:

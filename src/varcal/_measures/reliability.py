@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from varcal._arrays import Floats
-from varcal._files.schema import restored
 from varcal._inference.gap_law import gap_ends, gap_law
 from varcal._input.frames import frame_of
 from varcal._measures.curve import curve_of
@@ -120,35 +119,6 @@ class Reliability:
             "isotonic": None if self.isotonic is None else self.isotonic.to_dict(),
         }
 
-    @classmethod
-    def from_dict(cls, data: dict[str, Any]) -> Reliability:
-        """Return the diagram that `to_dict` described."""
-        return restored(lambda: cls._of(data), cls, "a reliability diagram")
-
-    def _check_saved(self) -> None:
-        """Raise ValueError unless all arrays have one value per bin."""
-        arrays = [*(getattr(self, name) for name in BINS), self.counts]
-        if any(one.shape != self.counts.shape or one.ndim != 1 for one in arrays):
-            raise ValueError("arrays differ in length")
-        if not self.counts.size or not 0 < self.level < 1 or not 0 < self.ece.level < 1:
-            raise ValueError("there are no bins, or the level is not a share")
-
-    @classmethod
-    def _of(cls, data: dict[str, Any]) -> Reliability:
-        arrays: dict[str, Any] = {name: np.array(data[name], dtype=np.float64) for name in BINS}
-        return cls(
-            event=data["event"],
-            **arrays,
-            counts=np.array(data["counts"], dtype=np.int64),
-            curve=Curve.from_dict(data["curve"]),
-            histogram=Histogram.from_dict(data["histogram"]),
-            ece=Estimate(**data["ece"]),
-            level=data["level"],
-            n_rows=data["n_rows"],
-            n_dropped=data["n_dropped"],
-            isotonic=_isotonic_of(data["isotonic"]),
-        )
-
     def to_frame(self) -> Any:
         """Return the bins as a frame of the input's library, pandas for arrays."""
         columns = {name: getattr(self, name) for name in (*BINS, "counts")}
@@ -181,15 +151,6 @@ class Reliability:
             f"{len(outside)} bins are outside the range of a calibrated model by chance\n"
             f"{self.ece!r}"
         )
-
-
-def _isotonic_of(data: dict[str, list[float]] | None) -> IsotonicFit | None:
-    if data is None:
-        return None
-    found = IsotonicFit(**{name: np.array(values, np.float64) for name, values in data.items()})
-    if len({array.shape for array in vars(found).values()}) != 1 or found.score.ndim != 1:
-        raise ValueError("arrays differ in length")
-    return found
 
 
 @checked(method=one_of("smooth", "isotonic"))
