@@ -76,7 +76,7 @@ def test_wrong_options(options, message):
     assert message in str(caught.value)
 
 
-@pytest.mark.parametrize("fit", [{}, {"span": 0.9}, {"span": 0.5, "degree": 1}, {"grid": 40}])
+@pytest.mark.parametrize("fit", [{}, {"span": 0.9}, {"span": 0.5, "degree": 1}])
 def test_lines_without_bands_are_those_with_bands(fit, rng):
     v = rng.normal(size=3000)
     p = rng.beta(2, 3, 3000)

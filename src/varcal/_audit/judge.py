@@ -540,7 +540,7 @@ def _along(evidence: Evidence, key: int, name: str, random_state: int) -> _Along
         seed=random_state,
     )
     finer = None
-    if tested.finer is not None:
+    if tested.changes and tested.finer is not None:
         finer = finer_law(fine, tested.finer), finer_law(fine, tested.finer, center=True)
     laws = cell_law(coarse), cell_law(coarse, center=True)
     return _Along(key, profiles, *laws, finer, tested.p_value)

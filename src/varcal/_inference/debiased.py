@@ -355,11 +355,14 @@ def measure_classes(laws: Sequence[GapLaw], level: float, *, same_bins: bool) ->
     return errors.measured(level)[0]
 
 
-def over_bins(finer: Measured, bins: Measured) -> Measured:
+def over_bins(finer: Measured, bins: Measured, *, changes: bool = True) -> Measured:
     """Return an error over finer cells with the plug-in value and noise floor of the bins.
 
-    The error over bins is at most that over finer cells: its lower limit holds, too.
+    The error over bins is at most that over finer cells: its lower limit holds, too. Where the gap
+    only may change within bins, the upper limit alone is that over finer cells.
     """
+    if not changes:
+        return replace(bins, high=max(finer.high, bins.high))
     low, middle = (max(getattr(finer, x), getattr(bins, x)) for x in ("low", "debiased"))
     return replace(bins, debiased=middle, low=low, high=max(finer.high, middle), within=True)
 

@@ -259,7 +259,7 @@ def estimate_of(
     random_state: int = 0,
 ) -> Estimate:
     """Return the estimate from evidence, for `estimate` and `reliability`."""
-    tables, bins, cells, p_values = [], [], [], []
+    tables, bins, cells, tests = [], [], [], []
     name = evidence.along[0].name if evidence.along else None
     for key in evidence.keys(event, pos_label):
         found = evidence.profile(key, name)
@@ -267,14 +267,16 @@ def estimate_of(
         tables.append(found.coarse)
         bins.append(gap_law(found.coarse))
         cells.append(bins[-1] if tested.finer is None else finer_law([found.fine], tested.finer))
-        p_values.append(tested.p_value)
+        tests.append(tested)
     same_bins = all(stats.bins == tables[0].bins for stats in tables)
     mean = measure_classes(bins, level, same_bins=same_bins)
-    if any(finer is not law for finer, law in zip(cells, bins, strict=True)):
-        finer = measure_classes(cells, level, same_bins=False)
-        mean = over_bins(finer, mean)
-    classes = LawErrors.of(cells).measured(1 - (1 - level) / len(tables))
-    mean = with_p_of_classes(mean, classes, p_values, level)
+    clear = [cells[k] if one.changes else bins[k] for k, one in enumerate(tests)]
+    for laws, changes in ((clear, True), (cells, False)):
+        if any(finer is not law for finer, law in zip(laws, bins, strict=True)):
+            finer = measure_classes(laws, level, same_bins=False)
+            mean = over_bins(finer, mean, changes=changes)
+    classes = LawErrors.of(clear).measured(1 - (1 - level) / len(tables))
+    mean = with_p_of_classes(mean, classes, [one.p_value for one in tests], level)
     return Estimate(
         metric="VECE" if evidence.along else "ECE",
         variable=SCORE if name is None else name,
@@ -302,7 +304,7 @@ def measure_and_test(found: Profile, *, level: float, random_state: int = 0) -> 
     (measured,) = LawErrors.of([gap_law(found.coarse)]).measured(level)
     if tested.finer is not None:
         (finer,) = LawErrors.of([finer_law([found.fine], tested.finer)]).measured(level)
-        measured = over_bins(finer, measured)
+        measured = over_bins(finer, measured, changes=tested.changes)
     return with_p(measured, tested.p_value, level)
 
 
