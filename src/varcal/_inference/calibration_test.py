@@ -51,8 +51,8 @@ SPARSE_EVENTS = 5.0
 WITHIN = 0.05
 #: The level at which it may change, so that the upper limit is also that over finer cells. The
 #: interval of a sine of three periods (500 rows) then covers 96 % where it covered 94; those of
-#: calibrated models are 3 % wider (100 samples each; with 0.5, 7 % wider and no better).
-MAY_CHANGE = 0.2
+#: calibrated models are 1 % wider (100 samples each; with 0.2, 3 % wider and no better).
+MAY_CHANGE = 0.1
 #: With a constant gap, the gap of a side counts as if this many rows without a gap were added.
 PRIOR_ROWS = 5.0
 #: Below this many groups the null distribution is simulated by flipping the signs of groups.
