@@ -44,3 +44,9 @@ def test_onnx_is_run(saved, tmp_path):
 def test_an_extension_that_does_not_fit_is_refused(saved, tmp_path):
     done = run("export", saved, "--to", "onnx", "-o", tmp_path / "cal.sql")
     assert done.returncode != 0 and not (tmp_path / "cal.sql").exists()
+
+
+def test_a_check_needs_a_database_that_is_here(saved, tmp_path):
+    options = ["--dialect", "postgres", "--check", "-o", tmp_path / "cal.sql"]
+    done = run("export", saved, "--to", "sql", *options)
+    assert done.returncode == 2 and "--check cannot run a query for postgres" in done.stderr

@@ -106,12 +106,6 @@ def _limit(gate: str) -> Any:
     help="Fail if there is evidence of uneven error along a variable (evidence), if it is surely "
     "above the limit (off), or if a slice is clearly off (slice, which implies --slices).",
 )
-@click.option(
-    "--strict",
-    is_flag=True,
-    help="Let the --max- gates fail when the (debiased) value is above SIZE; by default when the "
-    "lower end of its interval is.",
-)
 @click.pass_context
 def audit(ctx: click.Context, /, **given: Any) -> None:
     """Find where a model's probabilities are wrong, and how much repair it needs.
@@ -149,10 +143,7 @@ def audit(ctx: click.Context, /, **given: Any) -> None:
             slices=given["slices"] or given["fail_on"] == SLICE,
         )
         took = f"{time.perf_counter() - start:.1f}s"
-        limits = {gate: given[gate.removeprefix("--").replace("-", "_")] for gate in LIMITS}
-        made = outcomes(
-            found, limits, gate=given["gate"], fail_on=given["fail_on"], strict=given["strict"]
-        )
+        made = outcomes(found, given)
         check_judged(found, made, given["variables"] or ())
         if given["ladder"] != "none":
             start = time.perf_counter()
@@ -194,7 +185,7 @@ def _of_means(given: Mapping[str, Any]) -> dict[str, Any]:
     if len(given["prob"]) > 1:
         raise InputError("--prob names several columns", "with --mean name one predicted mean")
     for gate in LIMITS:
-        if how["gap"] == "difference" and given[gate.removeprefix("--").replace("-", "_")]:
+        if how["gap"] == "difference" and given[_argument(gate)]:
             raise InputError(
                 f"{gate} is a share, and gaps are differences", "use --limit and --gate"
             )
@@ -239,10 +230,7 @@ class Outcome:
     failed : tuple of str
         The variables, targets or slices above it, the worst first.
     value : float or None
-        How far the worst of all is off: the lower end of its interval, or with --strict its
-        debiased value.
-    strict : bool
-        Whether debiased values are compared instead of lower ends.
+        How far the worst of all is off: the lower end of its interval.
     unjudged : tuple of str
         Variables without enough rows to be judged.
     """
@@ -252,68 +240,46 @@ class Outcome:
     passed: bool
     failed: tuple[str, ...] = ()
     value: float | None = None
-    strict: bool = False
     unjudged: tuple[str, ...] = ()
 
 
-def outcomes(
-    found: Audit,
-    limits: Mapping[str, float | None],
-    *,
-    gate: bool,
-    fail_on: str | None,
-    strict: bool,
-) -> list[Outcome]:
-    """Compare an audit with the gates that are set.
-
-    Parameters
-    ----------
-    found : Audit
-        The audit.
-    limits : mapping
-        The limit of each gate, or None.
-    gate : bool
-        Whether the verdict decides.
-    fail_on : str or None
-        One of the keys of `GATES`, or "slice".
-    strict : bool
-        Whether a gate fails as soon as the debiased value is above the limit; otherwise the lower
-        end of the interval has to be.
-    """
+def outcomes(found: Audit, given: Mapping[str, Any]) -> list[Outcome]:
+    """Compare an audit with the gates that the options set."""
     unjudged = tuple(row.variable for row in found.rows if row.verdict == TOO_FEW_ROWS)
-    made = []
-    if gate:
+    made, fail_on = [], given["fail_on"]
+    if given["gate"]:
         made.append(Outcome(VERDICT, found.verdict, found.verdict != REPAIR, unjudged=unjudged))
-    for name, limit in limits.items():
+    for name in LIMITS:
+        limit = given[_argument(name)]
         if limit is not None:
-            values = _values(found, name, strict)
+            values = _values(found, name)
             order = sorted(values, key=lambda one: -values[one])
             failed = tuple(one for one in order if values[one] > limit)
             worst = values[order[0]] if order else None
             left = unjudged if name == "--max-uneven" else ()
-            made.append(Outcome(name, limit, not failed, failed, worst, strict, left))
+            made.append(Outcome(name, limit, not failed, failed, worst, left))
     if fail_on == SLICE:
         assert found.intersections is not None
         rules = tuple(one.rule for one in found.intersections.slices)
-        made.append(Outcome("--fail-on", fail_on, not rules, rules, None, strict))
+        made.append(Outcome("--fail-on", fail_on, not rules, rules))
     elif fail_on is not None:
         failed = tuple(row.variable for row in found.rows if row.verdict in GATES[fail_on])
-        made.append(Outcome("--fail-on", fail_on, not failed, failed, None, strict, unjudged))
+        made.append(Outcome("--fail-on", fail_on, not failed, failed, None, unjudged))
     return made
 
 
-def _values(found: Audit, gate: str, strict: bool) -> dict[str, float]:
-    """Return what a gate compares with its limit, by variable or target."""
+def _argument(gate: str) -> str:
+    return gate.removeprefix("--").replace("-", "_")
+
+
+def _values(found: Audit, gate: str) -> dict[str, float]:
+    """Return what a gate compares with its limit, by variable or target: lower ends."""
     if gate == "--max-uneven":
-        judged = [row for row in found.rows if row.verdict != TOO_FEW_ROWS]
-        return {row.variable: row.uneven.debiased if strict else row.low for row in judged}
-    made = {}
-    for name, one in found.targets.items():
-        ends = abs(one.gap), max(one.gap_low, -one.gap_high, 0.0)
-        if gate == "--max-by-score":
-            ends = one.by_score.debiased, one.by_score.low
-        made[name] = ends[not strict]
-    return made
+        return {row.variable: row.low for row in found.rows if row.verdict != TOO_FEW_ROWS}
+    if gate == "--max-by-score":
+        return {name: one.by_score.low for name, one in found.targets.items()}
+    targets = found.targets.items()
+    return {name: max(one.gap_low, -one.gap_high, 0.0) for name, one in targets}
 
 
 def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) -> None:
@@ -407,4 +373,4 @@ def _size(one: Outcome) -> str:
     assert one.value is not None
     value, limit = 100 * one.value, 100 * float(one.limit)
     digits = next((k for k in range(1, 17) if float(f"{value:.{k}f}") > limit), 17)
-    return decimals(value, digits) + ("" if one.strict else " or more")
+    return f"{decimals(value, digits)} or more"
