@@ -202,10 +202,8 @@ def check_audit(name: str, audit, X: pd.DataFrame, y, p, folder: Path) -> Check:
     target, unit = audit.target, audit.screen().unit
     check.same("says", p.mean(), target.predicted)
     check.same("happens", y.mean(), target.observed)
-    score = target.score.to_frame()
-    cuts = pd.cut(p, [-np.inf, *score.high[:-1]], labels=False).astype(float)
-    cuts[np.isnan(cuts)] = len(score) - 1
-    by = pd.DataFrame({"b": cuts, "g": p - y}).groupby("b").g.agg(["sum"])
+    where = bin_of(pd.Series(p), target.score.to_frame().assign(side="all"), "numeric")
+    by = pd.DataFrame({"b": where, "g": p - y}).groupby("b").g.agg(["sum"])
     check.same("error by score", by["sum"].abs().sum() / len(p), target.by_score.value)
     rate = min(y.mean(), 1 - y.mean())
     check.same("limit", min(0.02, rate / 5), target.limit)
