@@ -213,7 +213,7 @@ class Places:
     def _end_texts(self, bins: slice) -> list[str]:
         kind, ends = self.whole.kind, self._ends(bins).tolist()
         if kind == "numeric":
-            every = np.asarray(self.whole.coarse.bins.edges)  # type: ignore[union-attr]
+            every = self.whole.coarse.bins.edge_array  # type: ignore[union-attr]
             width = np.diff(every[bins.start : bins.stop + 1])
             width = width[np.isfinite(width) & (width > 0)]
             return [near_number(end, float(width.min()) if len(width) else 0.0) for end in ends]
@@ -232,7 +232,7 @@ class Places:
         weight = stats.total("weight")
         inside = np.flatnonzero((merged >= bins.start) & (merged < bins.stop) & (weight > 0))
         ends = inside[[0, -1]]
-        edges = np.asarray(stats.bins.edges)  # type: ignore[union-attr]
+        edges = stats.bins.edge_array  # type: ignore[union-attr]
         below, above = edges[ends], edges[ends + 1]
         # Infinite values count as 0 in the sum; the mean must stay inside its cell.
         mean = np.clip(stats.total("x")[ends] / weight[ends], below, above)

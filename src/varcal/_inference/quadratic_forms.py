@@ -32,6 +32,8 @@ MOST_WAVES = 10
 #: A column is dropped if less than this part of its squared norm is left after projecting out
 #: the columns before it.
 DEPENDENT = 1e-9
+#: Probabilities below this are not taken as one minus another.
+ROUNDED = 1e-3
 
 
 def row_skewness(cells: ErrorSums, gap: Floats) -> Floats:
@@ -118,9 +120,12 @@ def _score(off: Floats, events: Floats, skew: Floats) -> Floats:
 def _tails(count: Floats, trials: Floats, chance: Floats) -> tuple[Floats, Floats]:
     """Return the mid-p-values below and above a count of a binomial law."""
     left = np.maximum(trials - count, 1e-12)
-    above = betainc(count, left + 1, chance) + betainc(count + 1, left, chance)
-    below = betainc(left, count + 1, 1 - chance) + betainc(left + 1, count, 1 - chance)
-    return below / 2, above / 2
+    above = (betainc(count, left + 1, chance) + betainc(count + 1, left, chance)) / 2
+    below = 1 - above
+    small = below < ROUNDED  # the difference would have too few digits
+    a, b, rest = (one[small] for one in np.broadcast_arrays(left, count, 1 - chance))
+    below[small] = (betainc(a, b + 1, rest) + betainc(a + 1, b, rest)) / 2
+    return below, above
 
 
 def _poisson_above(count: Floats, mean: Floats) -> Floats:
@@ -212,12 +217,18 @@ def form_of(columns: Floats, scale: Floats, v: Floats, third: Floats, fourth: Fl
 
 
 def orthonormal_span(columns: Floats, weight: Floats) -> Floats:
-    """Return columns of the same span, orthonormal under weights, by the method of Gram–Schmidt.
+    """Return columns of the same span, orthonormal under weights, as by Gram–Schmidt.
 
-    One after the other, so that rounding errors do not turn them; dependent ones drop.
+    Where some are dependent, one after the other, so that rounding errors do not turn them; those
+    drop.
     """
     root = np.sqrt(weight)[:, None]
     given = (root * columns).T
+    if len(given) <= len(root):
+        q, r = np.linalg.qr(given.T)
+        ends = r.diagonal()
+        if (ends**2 > DEPENDENT * (given**2).sum(1)).all():
+            return ratio_or_zero(q * np.sign(ends), root)
     found = np.zeros_like(given)
     many = 0
     for column in given:

@@ -154,6 +154,16 @@ class NumericBins:
             return ()
         return (self.low, *(edge for edge, _ in self._shown()), self.high)
 
+    @cached_property
+    def edge_array(self) -> Floats:
+        """All edges as shown."""
+        return np.array(self.edges)
+
+    @cached_property
+    def cut_array(self) -> Floats:
+        """The cuts."""
+        return np.array(self.cuts)
+
     def _shown(self) -> list[tuple[float, bool]]:
         """Return each cut as shown, and whether the value itself belongs above it."""
         above = np.nextafter(self.cuts, np.inf).tolist()
@@ -324,10 +334,10 @@ def joint_index(bins: Bins, variables: Sequence[Variable], rows: slice = slice(N
 
 def coarse_index(fine: Bins, coarse: Bins) -> Ints:
     """Return the coarse bin that contains each fine bin."""
-    if fine == coarse:
+    if fine is coarse or fine == coarse:
         return np.arange(coarse.size)
     assert isinstance(fine, NumericBins) and isinstance(coarse, NumericBins)
-    index = np.searchsorted(np.array(coarse.cuts), np.array(fine.cuts), side="right")
+    index = np.searchsorted(coarse.cut_array, fine.cut_array, side="right")
     return np.concatenate([[0], index, [coarse.size - 1] * fine.missing]).astype(np.intp)
 
 
