@@ -24,6 +24,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar, cast
 
+import narwhals as nw
 from narwhals import dependencies as libraries
 
 from varcal._files.dialect import UncertainDialectError
@@ -67,9 +68,9 @@ class LazyRows(ABC):
     def count(self) -> int:
         """Return the number of rows."""
 
-    @abstractmethod
     def read(self, columns: Sequence[str]) -> Any:
         """Return some columns of all rows as an eager frame."""
+        return joined([*self.batches(columns)])
 
     @abstractmethod
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
@@ -86,6 +87,15 @@ class LazyRows(ABC):
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self.batches(columns), work)
+
+
+def joined(frames: Sequence[Any]) -> Any:
+    """Return the rows of several batches as one frame."""
+    if not frames:
+        raise InputError("data has no rows", "at least one row is needed", argument="data")
+    if len(frames) == 1:
+        return frames[0]
+    return nw.concat([nw.from_native(frame, eager_only=True) for frame in frames]).to_native()
 
 
 def fits_in_memory(n_rows: int, n_columns: int) -> bool:
@@ -203,11 +213,6 @@ class ArrowRows(LazyRows):
         with reading_rows(self.shown):
             return int(self.dataset.count_rows())
 
-    def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of all rows as an Arrow table."""
-        with reading_rows(self.shown):
-            return self.dataset.to_table(columns=list(columns))
-
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""
         import pyarrow as pa  # noqa: PLC0415
@@ -266,11 +271,6 @@ class DuckRows(LazyRows):
         with reading_rows(self.shown):
             return int(self.relation.aggregate("count(*)").fetchall()[0][0])
 
-    def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of all rows as an Arrow table."""
-        with reading_rows(self.shown):
-            return self._selected(columns).to_arrow_table().rename_columns(list(columns))
-
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""
         import pyarrow as pa  # noqa: PLC0415
@@ -319,11 +319,6 @@ class PolarsRows(LazyRows):
         with reading_rows(self.shown):
             return int(self.frame.select(pl.len()).collect(engine="streaming").item())
 
-    def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of all rows as an eager frame."""
-        with reading_rows(self.shown):
-            return self._selected(columns).collect(engine="streaming")
-
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""
         with reading_rows(self.shown):
@@ -364,12 +359,6 @@ class FileRows(LazyRows):
     def count(self) -> int:
         """Return the number of rows."""
         return sum(len(batch) for batch in self.batches(self.columns[:1]))
-
-    def read(self, columns: Sequence[str]) -> Any:
-        """Return some columns of all rows as an Arrow table."""
-        import pyarrow as pa  # noqa: PLC0415  loaded when first used
-
-        return pa.concat_tables([*self.batches(columns)] or [self.schema.empty_table()])
 
     def batches(self, columns: Sequence[str]) -> Iterator[Any]:
         """Yield some columns of all rows, batch by batch and in order."""

@@ -26,7 +26,7 @@ from varcal._input.variables import Variable, sort_levels
 from varcal._options import check_choice
 from varcal._sums.bins import LevelBins
 from varcal._sums.choose_bins import SAMPLE, BinOptions, extreme_values, fine_bins
-from varcal._sums.sources import LazyRows, T, batch_columns
+from varcal._sums.sources import LazyRows, T, batch_columns, joined
 from varcal.exceptions import InputError, rows_numbered_from
 
 #: The name of the score if it is the variable.
@@ -206,7 +206,7 @@ def sample_rows(
     work = partial(_drawn, share=min(1.0, n_rows / max(rows.count(), 1)))
     frames = [frame for several in rows.map(roles.columns, work) for frame in several]
     with rows_numbered_from(None):
-        return roles.read(_joined(frames), classes=classes)
+        return roles.read(joined(frames), classes=classes)
 
 
 def _drawn(frame: Any, start: int, *, share: float) -> tuple[Any, ...]:
@@ -221,13 +221,6 @@ def _drawn(frame: Any, start: int, *, share: float) -> tuple[Any, ...]:
     many = rng.binomial(len(batch), share)
     rows = np.sort(rng.choice(len(batch), many, replace=False, shuffle=False))
     return (batch[rows, :].to_native(),)
-
-
-def _joined(frames: Sequence[Any]) -> Any:
-    """Return the rows of several batches as one frame."""
-    if len(frames) == 1:
-        return frames[0]
-    return nw.concat([nw.from_native(frame, eager_only=True) for frame in frames]).to_native()
 
 
 @dataclass(frozen=True)
@@ -368,7 +361,7 @@ class Sample:
                 n_classes = 2 if len(roles.p) == 1 else len(roles.p)
                 found = Labels.of(list(seen.labels)).encode(n_classes, classes)[1]
         with rows_numbered_from(0 if share == 1.0 and rows.row_numbers_known else None):
-            drawn = roles.read(_joined(seen.frames), classes=found)
+            drawn = roles.read(joined(seen.frames), classes=found)
         ends = seen.ends if share < 1.0 else {}
         own = [_extended(one, ends.get(one.name, np.zeros(0))) for one in drawn.variables]
         p_ends = in_class_order(seen.p_ends, drawn.classes, roles.pos_label)
