@@ -277,13 +277,6 @@ _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF16_LE: "utf-16",
     codecs.BOM_UTF16_BE: "utf-16",
 }
-#: Bytes 0x80 to 0x9F that are not punctuation in cp1252 (€ ‚ „ … ‘ ’ “ ” • – —), or that are, but
-#: stand between two letters, where only ’ – — are usual.
-_RARE = re.compile(
-    rb"[\x81\x83\x86-\x90\x98-\x9f]|(?<=[A-Za-z])[\x80\x82\x84\x85\x91\x93-\x95](?=[A-Za-z])"
-)
-#: Bytes that cp1252 does not define.
-_UNDEFINED = re.compile(rb"[\x81\x8d\x8f\x90\x9d]")
 _UTF8_LETTER = re.compile(
     rb"[\xc2-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf4][\x80-\xbf]{3}"
 )
@@ -292,8 +285,7 @@ _UTF8_LETTER = re.compile(
 def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
     """Return the encoding of a text file; as few blocks as possible are read.
 
-    Without a byte order mark it is UTF-8 or cp1252, the superset of Latin-1. Where cp1252 has rare
-    letters or nothing, encodings of DOS and the older Mac have accented letters.
+    Without a byte order mark it is UTF-8 or cp1252, the superset of Latin-1.
     """
     head = next(blocks, b"")
     for mark, name in _BYTE_ORDER_MARKS.items():
@@ -304,34 +296,22 @@ def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
             begins = f"{shown} begins with the mark of {encoding_name(name)}"
             problem = f"encoding is {stated.encoding!r}, but {begins}"
             raise InputError(problem, "leave out {encoding}", "encoding", {"encoding": None})
-    if stated.encoding not in (None, "utf-16"):
+    if stated.encoding is not None:
         return stated.encoding
-    if stated.encoding or b"\0" in head:
-        return _utf16_without_mark(head, shown)
+    if b"\0" in head:
+        problem = "contains zero bytes, so it is not text in UTF-8"
+        hint = "if it is text, name its encoding with {encoding}; if not, name its format with "
+        raise _uncertain(f"{shown} {problem}", hint + "{format}, or save its rows as CSV")
     block = next((block for block in chain([head], blocks) if not block.isascii()), b"")
     with suppress(UnicodeDecodeError):  # the end of a block may be inside a letter
         ends = len(block) < HEAD_BYTES
         codecs.getincrementaldecoder("utf-8")().decode(block, ends)
         return "utf-8"
-    accented = len(block.translate(None, bytes(range(0xA0))))
-    if _UTF8_LETTER.search(block):
-        problem = "is in UTF-8 in some places, but not everywhere"
-    elif _UNDEFINED.search(block) or len(_RARE.findall(block)) > accented:
-        problem = "is not in UTF-8, and its encoding cannot be told"
-    else:
-        return "cp1252"
-    hint = "name it with {encoding}, for example cp1252, mac-roman, cp850 or shift-jis"
+    problem = "is in UTF-8 in some places, but not everywhere"
+    if not _UTF8_LETTER.search(block):
+        with suppress(UnicodeDecodeError):
+            block.decode("cp1252")
+            return "cp1252"
+        problem = "is neither in UTF-8 nor in cp1252"
+    hint = "name its encoding with {encoding}, for example mac-roman, cp850 or shift-jis"
     raise _uncertain(f"{shown} {problem}", hint)
-
-
-def _utf16_without_mark(head: bytes, shown: str) -> str:
-    """Return the byte order of UTF-16, which is certain if the header is in Latin-1."""
-    for name in ("utf-16-le", "utf-16-be"):
-        line = head.decode(name, "replace").partition("\n")[0]
-        if "\0" not in line and max(line, default="") < "\u0100":
-            return name
-    problem = "contains zero bytes, so it is not text in UTF-8"
-    if b"\0" not in head:
-        problem = "is not in UTF-16: it contains no zero bytes"
-    hint = "if it is text, name its encoding with {encoding}; if not, name its format with {format}"
-    raise _uncertain(f"{shown} {problem}", f"{hint}, or save its rows as CSV")

@@ -368,18 +368,10 @@ class Collected:
         """Refuse sums that overflow."""
         for wanted, table in zip(self.plan.wanted, self.tables, strict=True):
             for name, part in zip(wanted.fields, table, strict=True):
-                if np.isfinite(part).all():
-                    continue
-                if name == "x":
-                    raise InputError(
-                        f"the sum of variable {wanted.names[0]!r} overflows",
-                        "divide the variable by a constant before the bins are chosen",
-                    )
-                raise InputError(
-                    "the sum of sample_weight overflows: these weights are much larger than those "
-                    "that the bins were chosen for",
-                    "choose the bins from rows with similar weights, or divide all weights",
-                )
+                if not np.isfinite(part).all():
+                    what = f"variable {wanted.names[0]!r}" if name == "x" else "sample_weight"
+                    hint = "divide all values by a constant before the bins are chosen"
+                    raise InputError(f"the sum of {what} overflows", hint)
         return self
 
     @checked()

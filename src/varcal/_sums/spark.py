@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from operator import itemgetter
@@ -14,7 +13,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from varcal._sums.sources import BATCH_ROWS, LazyRows, T, Work
 from varcal.exceptions import (
     InputError,
-    MissingDependencyError,
     import_library,
     rows_numbered_from,
 )
@@ -68,8 +66,7 @@ class SparkRows(LazyRows):
         worker = Worker(tuple(columns), work)
         schema = "part long, piece long, content binary, fault string"
         sent = self._selected(columns).mapInArrow(worker, schema)
-        with _explain_missing_varcal():
-            found = sent.toArrow().sort_by([("part", "ascending"), ("piece", "ascending")])
+        found = sent.toArrow().sort_by([("part", "ascending"), ("piece", "ascending")])
         _raise_faults(found.column("fault"))
         pieces = zip(found.column("part").to_pylist(), found.column("content"), strict=True)
         for _, group in groupby(pieces, key=itemgetter(0)):
@@ -174,17 +171,3 @@ def _raise_faults(column: Any) -> None:
     faults = column.drop_null().to_pylist()
     if faults:
         raise InputError(*json.loads(min(faults)))
-
-
-@contextmanager
-def _explain_missing_varcal() -> Iterator[None]:
-    """Turn a failed import of varcal on a worker into an error that says what to install."""
-    try:
-        yield
-    except Exception as error:
-        if "No module named 'varcal" not in str(error):
-            raise
-        raise MissingDependencyError(
-            "varcal is not installed in the Python of Spark's workers",
-            "install it on every node, for the Python that PYSPARK_PYTHON names",
-        ) from error
