@@ -19,14 +19,10 @@ PAGE = ROOT / "docs" / "licences.md"
 HEAD = """\
 # Licences
 
-varcal is under the BSD 3-clause licence. The package contains no code of other projects; the
-bundled data sets name their sources in [datasets](datasets.md). The documentation contains
-iframe-worker (MIT), with which its search works without a server. These are the packages that an
-installation adds, directly or because another one needs them. Tools for the development of varcal
-are not among them.
-
-All licences are permissive, or weak copyleft by file (MPL 2.0), and allow commercial use. The table
-is written by `make licences` from the metadata of the packages.
+varcal is under the BSD 3-clause licence. The package contains no code of other projects;
+[datasets](datasets.md) have their sources, and the documentation contains iframe-worker (MIT). An
+installation adds these packages, all under licences that are permissive, or weak copyleft by file
+(MPL 2.0), and allow commercial use (from their metadata, by `make licences`):
 
 | package | licence | needed by |
 | --- | --- | --- |
