@@ -95,16 +95,6 @@ class Reliability:
         """The hit rate as a smooth function of the score."""
         return self.curve.observed
 
-    @property
-    def smooth_low(self) -> Floats:
-        """The lower end of its pointwise band."""
-        return self.curve.observed_low
-
-    @property
-    def smooth_high(self) -> Floats:
-        """The upper end of its pointwise band."""
-        return self.curve.observed_high
-
     def to_dict(self) -> dict[str, Any]:
         """Return everything in plain Python types, ready for JSON."""
         return {
