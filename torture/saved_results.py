@@ -183,7 +183,7 @@ def _audit(folder: Path, name: str, audit: vc.results.Audit) -> SavedResult:
         found.plot(), found.rows[0].plot()
         if found.intersections is not None:
             more = found.intersections
-            more.slices.plot(), more.surface.plot(), repr(more.surface), more.surface.to_frame()
+            more.slices.plot()
             more.sentence, str(more.predictable)
         plt.close("all")
         if (list(found.targets), found.level) == (list(audit.targets), audit.level):
