@@ -125,3 +125,13 @@ def test_offsets_and_codes_outside_of_their_buffers_are_refused(tmp_path):
             vc.vece("y", "p", "x", data=str(path))
         done = run("audit", path, "--label", "y", "--prob", "p")
         assert done.returncode == 2 and "cannot read" in done.stderr
+
+
+def test_names_of_arrow_columns_that_are_not_utf8_are_refused(tmp_path):
+    """Found by fuzzing: a raw UnicodeDecodeError."""
+    path, rows = tmp_path / "rows.arrow", pa.table({"y": [0, 1], "p": [0.2, 0.7], "length": [1, 2]})
+    with pa.OSFile(str(path), "wb") as file, pa.ipc.new_file(file, rows.schema) as writer:
+        writer.write_table(rows)
+    path.write_bytes(path.read_bytes().replace(b"length", b"\xfbength"))
+    with pytest.raises(InputError, match=r"cannot read .*rows\.arrow' as arrow: 'utf-8' codec"):
+        vc.vece("y", "p", "length", data=path)

@@ -38,7 +38,9 @@ def declared_schema(source: Source) -> pa.Schema:
 
         return parquet.read_schema(source.path)
     if source.format == "arrow":
-        return _open_arrow(source).schema
+        schema = _open_arrow(source).schema
+        schema.names  # noqa: B018  names that are not UTF-8 raise here, where errors name the file
+        return schema
     if source.format in DELIMITERS:
         return _csv(source).schema
     fields: dict[str, pa.Field] = {}
