@@ -31,7 +31,7 @@ RAMPS = (0, 2, 5)
 CERTAIN, LIKELY = 20.0, 10.0
 #: Where nothing shows a jump, the part of the half-width of its band that counts. Of jumps that
 #: the rows hardly show, a smooth band misses a third.
-POSSIBLE = 0.6
+POSSIBLE = 0.7
 #: Places that fit worse than the best by at most this are possible as well.
 AS_GOOD = 8.0
 
