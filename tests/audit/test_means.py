@@ -72,7 +72,10 @@ def test_forms(found, tmp_path):
 def test_pages_and_pictures_say_what_is_predicted(gap, limit, tmp_path):
     data = visits(3000).assign(y=lambda x: 1000 * x["y"], mu=lambda x: 1000 * x["mu"])
     limit = limit and 1000 * limit
-    found = vc.audit("y", "mu", data=data, outcome="mean", gap=gap, limit=limit, ladder="none")
+    found = vc.audit("y", "mu", data=data, outcome="mean", gap=gap, limit=limit)
+    found.save(tmp_path / "audit.json")
+    loaded = vc.load(tmp_path / "audit.json")
+    assert loaded.to_dict(ladder=True) == found.to_dict(ladder=True)
     for name in ("page.html", "page.md", "page.json"):
         found.report(tmp_path / name)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
@@ -100,6 +103,18 @@ def test_the_ladder_finds_the_repair_that_suffices(found):
     assert even.ladder.places_after[0] == pytest.approx(
         data["y"].mean() - data["mu"].mean(), rel=0.05
     )
+
+
+def test_rungs_of_differences_are_judged_by_squares():
+    """Repairs of differences may predict below 0, where counts have no deviance."""
+    rng = np.random.default_rng(0)
+    x, mu = rng.uniform(size=4000), rng.gamma(0.5, 1, 4000) + 0.001
+    y = rng.poisson(mu * np.where(x > 0.5, 0.3, 1.5))
+    found = vc.audit(y, mu, {"x": x}, outcome="mean", gap="difference", limit=0.05)
+    assert found.advice == "variables" and "nan" not in str(found)
+    assert found.ladder.rungs[0].log_loss == pytest.approx(np.mean((y - mu) ** 2))
+    with pytest.raises(InputError, match="'difference', those of this audit as 'relative'"):
+        vc.audit(y, mu, {"x": x}, outcome="mean").since(found)
 
 
 def test_right_predictions_are_fine_or_cannot_be_told():

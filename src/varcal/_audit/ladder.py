@@ -20,7 +20,7 @@ import numpy as np
 
 from varcal._arrays import Bools, Floats, Ints, ratio_or_zero
 from varcal._audit.judge import cell_sums
-from varcal._audit.record import LARGEST, MOST_DIGITS, Place, Target, read, saved
+from varcal._audit.record import MOST_DIGITS, Place, Target, largest, read, saved
 from varcal._audit.verdict import state_of
 from varcal._files.schema import restored
 from varcal._inference.debiased import LEAST_PART, LawErrors, debiased, lower_limit, upper_limit
@@ -302,7 +302,7 @@ class Ladder(Shown):
         numbers += [end for one in lefts for end in (one.value, one.low, one.high, one.limit)]
         numbers += [self.matters, *self.steps.values(), *self.places_after]
         numbers += [one for says in self.after.values() for one in says]
-        if not all(abs(one) <= LARGEST for one in numbers):
+        if not all(abs(one) <= largest(self.scale) for one in numbers):
             raise ValueError("a figure of a rung is missing or too large")
         if not 0 <= self.digits <= MOST_DIGITS or self.n_rows < 1:
             raise ValueError("the digits or the rows are not counts")

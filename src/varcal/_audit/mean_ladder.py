@@ -59,7 +59,9 @@ class _Way:
 
     @property
     def power(self) -> float:
-        """The power of the deviance; shares are judged as counts."""
+        """The power of the deviance, that of the repairs; shares are judged as counts."""
+        if not self.evidence.relative:
+            return 0.0
         return 1.0 if self.evidence.power == SHARES else self.evidence.power
 
     def mean(self, values: Floats, level: float = 0.5) -> tuple[float, float, float]:

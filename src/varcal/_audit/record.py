@@ -6,6 +6,7 @@ Every screen, page, table, picture, gate and file reads these fields; nothing el
 from __future__ import annotations
 
 import math
+import sys
 import typing
 from collections.abc import Hashable
 from dataclasses import dataclass, fields, is_dataclass
@@ -57,8 +58,13 @@ def bins_of(table: BinTable) -> list[dict[str, Any]]:
 SCALES = ("points", "relative", "difference")
 #: The name of the target "the predicted class is right", with more than two classes.
 TOP_CLASS = "top class"
-#: No figure of a saved record is larger, and none has more decimals.
+#: No figure of a saved audit of probabilities is larger, and none has more decimals.
 LARGEST, MOST_DIGITS = 1e3, 6
+
+
+def largest(scale: str) -> float:
+    """Return what no figure of a saved record is above; amounts are only finite."""
+    return LARGEST if scale == "points" else sys.float_info.max
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +89,8 @@ class Target:
     score : BinTable
         These bins.
     events : int
-        Rows of the rarer outcome; with weights, as many as say the same (Kish).
+        Rows of the rarer outcome; with weights, as many as say the same (Kish). Of means, over how
+        many rows the variance is spread: few if a few large amounts carry it.
     limit, limit_reason : float, str
         The error that matters, and why.
     scale : {"points", "relative", "difference"}
@@ -123,7 +130,9 @@ class Target:
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares."""
         figures = (self.predicted, self.observed, self.gap, self.gap_low, self.gap_high, self.limit)
-        if not all(abs(figure) <= LARGEST for figure in figures) or self.events < 0:
+        most = largest(self.scale)
+        missing = any(figure != figure for figure in figures) or self.events < 0
+        if missing or any(abs(x) > most for x in (*figures, *vars(self.by_score).values())):
             raise ValueError("a figure of a target is missing or too large")
         named = len({"", "all", *self.sides}) - 2  # those two mean both sides together
         if self.limit > 1 and self.scale != "difference":
@@ -175,15 +184,19 @@ class Place:
     last_bin: int
 
     @property
+    def numbers(self) -> tuple[float, ...]:
+        """The figures that a saved place must have in their range."""
+        return self.predicted, self.observed, self.gap, self.low, self.high, self.share
+
+    @property
     def is_sure(self) -> bool:
         """Whether the gap is surely not zero."""
         return self.low > 0 or self.high < 0
 
     def _check_saved(self) -> None:
-        """Raise ValueError unless the figures are shares, or missing."""
-        figures = (self.predicted, self.observed, self.gap, self.low, self.high, self.share)
-        if any(abs(figure) > LARGEST for figure in figures) or self.n < 0:
-            raise ValueError("a figure of a place is too large, or its rows are negative")
+        """Raise ValueError unless the rows and the bins are possible."""
+        if self.n < 0:
+            raise ValueError("the rows of a place are negative")
         if not 0 <= self.first_bin <= self.last_bin:
             raise ValueError("the bins of a place are not in order")
 
@@ -335,8 +348,10 @@ class AuditRow(Shown):
 
     def _check_saved(self) -> None:
         """Raise ValueError unless the figures are shares, or missing."""
-        figures = [self.missing, *(end for one in self.figures for end in (one.low, one.high))]
-        if any(abs(figure) > LARGEST for figure in figures):
+        figures = [self.missing]
+        for one in self.figures:
+            figures += [one.low, one.high, *vars(one.error).values(), *vars(one.uneven).values()]
+        if any(abs(figure) > largest(self.scale) for figure in figures):
             raise ValueError("a figure of a variable is too large")
         if self.verdict not in VERDICTS or "side" not in self.table.columns:
             raise ValueError("a row has an unknown verdict, or a table without sides")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from varcal._audit.changes import Changes, changes
 from varcal._audit.intersections import Intersections
 from varcal._audit.ladder import AS_IT_IS, Ladder
-from varcal._audit.record import AuditRow, Place, Target, read, saved
+from varcal._audit.record import AuditRow, Place, Target, largest, read, saved
 from varcal._audit.verdict import verdict_of
 from varcal._files.saved import Kind
 from varcal._files.schema import hints_of, restored
@@ -269,6 +269,9 @@ class Audit:
         for place in places:
             if place.variable not in rows or place.last_bin >= size[place.variable]:
                 raise ValueError("a place is not along a variable of the audit")
+            most = largest(self.targets[place.target].scale)
+            if any(abs(figure) > most for figure in place.numbers):
+                raise ValueError("a figure of a place is too large")
             if place.side not in ("", *self.targets[place.target].sides):
                 raise ValueError("a place has an unknown side")
         ladder, _ = vars(self).get("_climbed", (None, ""))
@@ -357,6 +360,13 @@ class Audit:
                 argument="previous",
             )
         scale = self.target.scale
+        if previous.target.scale != scale:
+            raise InputError(
+                f"the gaps of previous are measured as {previous.target.scale!r}, those of this "
+                f"audit as {scale!r}",
+                "audit both with the same gap",
+                argument="previous",
+            )
         return changes(
             {row.variable: row for row in previous.rows},
             {row.variable: row for row in self.rows},

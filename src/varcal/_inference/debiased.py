@@ -282,11 +282,6 @@ class Measured:
     noise_high: float
     within: bool = False
 
-    def _check_saved(self) -> None:
-        """Raise ValueError unless the figures are shares, or missing."""
-        if any(abs(figure) > 1e3 for figure in vars(self).values()):
-            raise ValueError("a figure is too large for an error")
-
 
 @dataclass(frozen=True, eq=False)
 class LawErrors:
