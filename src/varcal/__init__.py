@@ -16,6 +16,7 @@ if TYPE_CHECKING:  # the same names as in the table below, for type checkers and
     from varcal import datasets as datasets
     from varcal import exceptions as exceptions
     from varcal import results as results
+    from varcal import testing as testing
     from varcal._audit.audit import audit as audit
     from varcal._audit.audit import audit_estimator as audit_estimator
     from varcal._audit.compare import compare as compare
@@ -74,7 +75,7 @@ _HOME = {
     "VariableCalibrationDisplay": "_measures.display",
     "VariableCalibrator": "calibrators",
 }
-_MODULES = ("calibrators", "datasets", "exceptions", "results")
+_MODULES = ("calibrators", "datasets", "exceptions", "results", "testing")
 
 __all__ = ["__version__", *_HOME, *_MODULES]  # noqa: PLE0604, RUF100
 

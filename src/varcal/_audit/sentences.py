@@ -785,12 +785,12 @@ class Screen:
 
     def _gate(self, title: str) -> Todo:
         """Say how to check rows that are new."""
-        fails = "The command exits with 1" if self.commands else "It fails"
+        fails = "The command exits with 1" if self.commands else "This test fails"
         text = (
             "Use rows that neither the model nor a repair has seen. "
             f"{fails} as long as the verdict is repair. "
         )
-        code = self.code("testing.assert_calibrated(…)", "varcal audit new.csv … --gate")
+        code = self.code("vc.testing.assert_calibrated(…)", "varcal audit new.csv … --gate")
         return title, Sentence.of(text, code)
 
 
