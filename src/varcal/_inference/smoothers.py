@@ -255,6 +255,11 @@ class Places(NamedTuple):
     span: int
     trust: Floats
 
+    def beside(self, given: tuple[Jump, ...], span: int) -> Places:
+        """Return the places beside other given jumps, none of which is a place any more."""
+        free = [k for k, jump in enumerate(self.jumps) if jump not in given]
+        return Places(given, [self.jumps[k] for k in free], span, self.trust[free])
+
 
 class JumpSearch(NamedTuple):
     """The jumps that are certain, the span of a curve with them, and what else is possible."""
@@ -311,10 +316,7 @@ def find_jumps(y: Floats, variance: Floats, hats: Sequence[Floats]) -> JumpSearc
             break
         certain, span, now = (*certain, best), best_span, float(least)
         trace = trace + 1
-    moved = [
-        one._replace(given=certain[:k] + certain[k + 1 :], span=span)
-        for k, one in enumerate(rounds[:-1])
-    ]
+    moved = [one.beside(certain[:k] + certain[k + 1 :], span) for k, one in enumerate(rounds[:-1])]
     return JumpSearch(certain, span, [one for one in (*moved, rounds[-1]) if one.jumps])
 
 
