@@ -43,6 +43,11 @@ def arguments_named(**names: str) -> Iterator[None]:
         _NAMES.reset(token)
 
 
+def called(argument: str) -> str:
+    """Return what the user calls an argument."""
+    return _NAMES.get().get(argument, argument)
+
+
 @contextmanager
 def rows_numbered_from(start: int | None) -> Iterator[None]:
     """Read a batch of rows: errors number its rows from `start`, or not at all if it is None.

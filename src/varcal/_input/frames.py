@@ -14,7 +14,7 @@ import numpy as np
 from varcal._arrays import AnyArray
 from varcal._input.variables import Variable, as_series, is_plain, plain_array
 from varcal._options import check_choice
-from varcal.exceptions import InputError, VarcalWarning, import_library
+from varcal.exceptions import InputError, VarcalWarning, called, import_library
 
 #: The frame libraries that results can be converted to.
 BACKENDS = ("pandas", "polars", "pyarrow", "modin", "cudf")
@@ -194,7 +194,7 @@ def numbers_of(values: object, argument: str) -> AnyArray:
 def check_lengths(lengths: dict[str, int], *, by_name: bool) -> None:
     """Refuse columns of different lengths, and empty ones."""
     if len(set(lengths.values())) > 1:
-        shown = ", ".join(f"{name} {count:,}" for name, count in lengths.items())
+        shown = ", ".join(f"{called(name)} {count:,}" for name, count in lengths.items())
         names = "; with data=, column names are strings" if by_name else ""
         raise InputError(f"lengths differ: {shown}", f"give one value per row in each{names}")
     name = "p" if "p" in lengths else "mu"
