@@ -80,10 +80,6 @@ class LazyRows(ABC):
         """Return the same rows with some of their columns."""
         return replace(self, columns=tuple(columns))  # type: ignore[type-var]
 
-    def declared_levels(self) -> dict[str, tuple[str, ...]]:
-        """Return the levels of columns whose type declares them, in their order."""
-        return {}
-
     def map(self, columns: Sequence[str], work: Work[T]) -> Iterator[T]:
         """Yield the result of a work for each batch of rows, in order."""
         return map_batches(self.batches(columns), work)
@@ -323,13 +319,6 @@ class PolarsRows(LazyRows):
         """Yield some columns of all rows, batch by batch and in order."""
         with reading_rows(self.shown):
             yield from self._selected(columns).collect_batches(chunk_size=BATCH_ROWS)
-
-    def declared_levels(self) -> dict[str, tuple[str, ...]]:
-        """Return the levels of columns whose type declares them, in their order."""
-        import polars as pl  # noqa: PLC0415
-
-        types = self.frame.collect_schema().items()
-        return {name: tuple(one.categories) for name, one in types if isinstance(one, pl.Enum)}
 
     def _selected(self, columns: Sequence[str]) -> Any:
         from polars import selectors  # noqa: PLC0415
