@@ -296,6 +296,11 @@ def detect_encoding(blocks: Iterator[bytes], stated: Stated, shown: str) -> str:
             begins = f"{shown} begins with the mark of {encoding_name(name)}"
             problem = f"encoding is {stated.encoding!r}, but {begins}"
             raise InputError(problem, "leave out {encoding}", "encoding", {"encoding": None})
+    if stated.encoding == "utf-16":
+        problem = (
+            f"encoding is 'utf-16', but {shown} begins with no mark that tells the order of bytes"
+        )
+        raise InputError(problem, "name 'utf-16-le' or 'utf-16-be'", "encoding")
     if stated.encoding is not None:
         return stated.encoding
     if b"\0" in head:
