@@ -60,7 +60,7 @@ class Story:
         """
         found = self.figures
         raw, beta = (found[name, ""] for name in METHODS[:2])
-        _, beta_age, tree_age = (found[name, "age"] for name in METHODS)
+        beta_age = found[METHODS[1], "age"]
         before, after = ([found[name, other] for other in OTHERS] for name in METHODS[1:])
         return {
             # Confidence is above accuracy on average by nearly all of ECE.
@@ -70,8 +70,8 @@ class Story:
             and beta.debiased < raw.debiased / 4,
             "beta leaves VECE (age)": beta_age.low > beta_age.noise_high
             and beta_age.debiased > 2 * beta.debiased,
-            "the tree halves VECE (age)": self.changes["tree on age", "age"][1] < 0
-            and tree_age.high < beta_age.low / 2,
+            "the tree halves VECE (age)": self.changes["tree on age", "age"][1]
+            < -beta_age.debiased / 2,
             "the tree keeps ECE": self.changes["tree on age", ""][0] <= 0,
             "the tree leaves other variables": all(
                 new.low > new.noise_high and new.debiased > old.debiased / 2
