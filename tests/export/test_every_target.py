@@ -198,7 +198,7 @@ def test_the_python_file_stands_alone(tmp_path):
     assert done.stdout.startswith("200 random rows agree; largest difference ")
     lines = [line.split() for line in path.read_text().splitlines()]
     imports = [words[1] for words in lines if words[:1] in (["from"], ["import"])]
-    assert imports == ["bisect", "datetime", "math"]
+    assert imports == ["re", "bisect", "contextlib", "datetime", "math"]
 
 
 def test_an_empty_string_may_be_a_level_of_onnx():

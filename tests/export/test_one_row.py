@@ -1,6 +1,6 @@
 """What a scorer and an exported Python file take for the score and the variables of one row."""
 
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from functools import cache
 
@@ -64,6 +64,8 @@ def one_date(day):
         (pd.Timestamp("2024-05-01"), datetime(2024, 5, 1)),
         (date(2024, 5, 1), datetime(2024, 5, 1)),
         ("2024-05-01", datetime(2024, 5, 1)),
+        ("2024/5/1 02:00 +02", datetime(2024, 5, 1)),
+        ("2024-05-01t00:00:00,0 gmt", datetime(2024, 5, 1)),
         (pd.NaT, None),
         (pd.NA, None),
         (np.datetime64("NaT"), None),
@@ -73,6 +75,28 @@ def test_dates_of_all_types(given, same):
     model = small()
     for function in both(model):
         assert function(0.4, one_date(given)) == function(0.4, one_date(same))
+
+
+@pytest.mark.parametrize(
+    ("form", "other"),
+    [
+        ("{0.year}/{0.month}/{0.day}", "2024-2-13T04:30:00.25"),
+        ("{0:%d.%m.%Y}", "13.02.2024 4:30"),
+        ("{0:%m/%d/%Y}", "02-13-2024 04:30"),
+        ("{0:%d %B %Y}", "13-feb.-2024"),
+        ("{0:%B %d, %Y}", "2024-02-13"),
+    ],
+)
+def test_texts_are_read_as_in_the_fit(form, other, rng):
+    p, days = rng.random(400), rng.integers(0, 90, 400)
+    written = [form.format(datetime(2024, 1, 1) + timedelta(int(day))) for day in days]
+    model = vc.calibrators.TreeCalibrator().fit(p, rng.random(400) < days / 90, {"day": written})
+    assert model.to_python().check().n_rows == 200
+    for text in (*written[:20], other):
+        (_, wanted), day = model.predict_proba([0.4], {"day": [text]})[0], {"day": text}
+        assert [function(0.4, day) for function in both(model)] == pytest.approx([wanted] * 2)
+    with pytest.raises(InputError, match="day must be a date, or a text such as"):
+        model.scorer()(0.4, {"day": "2024-02-30"})
 
 
 def test_variables_of_another_kind_are_refused():
@@ -89,12 +113,21 @@ def test_variables_of_another_kind_are_refused():
             function(0.4, one_date(None) | {SEX: 3})
         with pytest.raises(ValueError, match="must be a number; got "):
             function(0.4, one_date(None) | {AGE: np.True_})
+        assert function(0.4, one_date(None) | {SEX: np.str_("new")}) == function(
+            0.4, one_date(None) | {SEX: "new"}
+        )
 
 
-def test_durations_are_refused_with_the_way_out(rng):
+def test_durations_of_all_types_are_read_by_a_scorer_but_not_exported(rng):
     p = rng.random(200)
     waited = rng.integers(0, 1000, 200).astype("timedelta64[s]")
-    model = vc.calibrators.TreeCalibrator().fit(p, rng.random(200) < p, {"waited": waited})
+    late = waited.astype(int) > 500
+    model = vc.calibrators.TreeCalibrator().fit(p, late, {"waited": waited})
+    wanted = model.predict_proba([0.4], {"waited": [timedelta(minutes=15)]})[0, 1]
+    for given in (timedelta(minutes=15), pd.Timedelta("15min"), np.timedelta64(15, "m")):
+        assert model.scorer()(0.4, {"waited": given}) == pytest.approx(wanted)
+    with pytest.raises(InputError, match=r"waited must be a duration.*; got 900"):
+        model.scorer()(0.4, {"waited": 900.0})
     with pytest.raises(InputError, match="'waited' holds durations") as caught:
         model.to_python()
     assert "seconds" in caught.value.hint

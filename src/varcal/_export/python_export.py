@@ -18,6 +18,7 @@ from varcal._export.exported import TOLERANCE, Checked, Export, RandomRows, comp
 from varcal._export.program import Program
 from varcal._export.scalars import ARITHMETIC, Scalars, Tree
 from varcal._files.atomic import write_whole
+from varcal._input.dates import FORMATS, LINES, MONTHS, NAME_OF_MONTH, SINGLE_DIGIT
 from varcal.calibrators.steps import Step, sorted_steps
 from varcal.exceptions import InputError
 
@@ -54,20 +55,51 @@ def _number(name):
         if _is_missing(value):
             return nan
         kind = getattr(getattr(value, "dtype", None), "kind", "f")
-        if isinstance(value, (bool, str)) or kind not in "iuf":
+        odd = isinstance(value, (bool, str)) or not hasattr(value, "__float__")
+        if odd or kind not in "iuf":
             raise ValueError(f"{name} must be a number; got {value!r}")
         return float(value)
 
     return read
 
 
-def _date(name):
+def _duration(name):
+    def read(value):
+        if _is_missing(value):
+            return nan
+        if getattr(getattr(value, "dtype", None), "kind", "") == "m":
+            value = value.astype("timedelta64[us]").item()
+        if not hasattr(value, "total_seconds"):
+            raise ValueError(f"{name} must be a duration, such as a timedelta; got {value!r}")
+        return value.total_seconds()
+
+    return read
+
+
+def _instant(text, forms):
+    # Months as m03, and numbers with two digits.
+    plain = MONTH.sub(lambda found: f"m{MONTHS.index(found[1].lower()) + 1:02d}", text)
+    plain = DIGIT.sub(lambda found: "0" + found[0], plain)
+    for form in forms:
+        found = form.fullmatch(text) or form.fullmatch(plain)
+        if found:
+            zone = (found["zone"] or "").upper()
+            zone = "+00:00" if zone in ("Z", "UTC", "GMT") else zone
+            day = "{year}-{month}-{day}".format_map(found.groupdict())
+            return datetime.fromisoformat(f"{day}T{found['time'] or '00:00'}{zone}")
+    return text
+
+
+def _date(name, *forms):
+    forms = [re.compile(form) for form in forms]
+
     def read(value):
         # Seconds since 1970; a date without a time zone is in UTC.
         if _is_missing(value):
             return nan
-        if isinstance(value, str) and value[:4].isdigit():
-            value = datetime.fromisoformat(value)
+        if isinstance(value, str):
+            with suppress(ValueError):  # such as the 30th of February
+                value = _instant(value, forms)
         elif getattr(getattr(value, "dtype", None), "kind", "") == "M":
             value = value.astype("datetime64[us]").item()
         if not hasattr(value, "toordinal"):
@@ -88,7 +120,8 @@ def _level(name, codes):
             return codes[value]
         if _is_missing(value):
             return n + 1
-        if hasattr(value, "__float__") and not numbers:
+        # A numpy.str_ has __float__.
+        if hasattr(value, "__float__") and not isinstance(value, str) and not numbers:
             raise ValueError(f"{name} must be a category; got {value!r}")
         return n
 
@@ -97,6 +130,12 @@ def _level(name, codes):
 
 def _refuse(p):
     raise ValueError(f"p must be between 0 and 1, and sum to 1 if there are several; got {p!r}")
+"""
+#: How texts are read as dates.
+_DATES = f"""
+MONTHS = {[name[:3].lower() for name in MONTHS]!r}
+MONTH = re.compile({NAME_OF_MONTH.pattern!r})
+DIGIT = re.compile({SINGLE_DIGIT.pattern!r})
 """
 _CLOCK = """
 def _clock(zone):
@@ -206,7 +245,15 @@ def _shown_values(program: Program, rows: RandomRows, k: int) -> list[Any]:
     values = rows.values(k)
     if program.schema.kinds[k] != "datetime":
         return values
-    return [x if x is None else datetime.fromtimestamp(x, UTC).isoformat() for x in values]
+    form = program.schema.variables[k].date_format or FORMATS[0]
+    return [x if x is None else _dated(datetime.fromtimestamp(x, UTC), form) for x in values]
+
+
+def _dated(instant: datetime, form: str) -> str:
+    """Write an instant in one of the ways in which dates are read."""
+    month = MONTHS[instant.month - 1] if " " in form else f"{instant.month:02}"
+    day = form.replace("day", f"{instant.day:02}").replace("year", f"{instant.year}")
+    return f"{day.replace('month', month)}T{instant.timetz().isoformat()}"
 
 
 def scorer(calibrator: Calibrator) -> Callable[..., Any]:
@@ -349,13 +396,15 @@ def _function(program: Program) -> str:
     body = [*_input_lines(program), *code.lines, f"return {result}"]
     return "\n".join(
         [
+            "import re",
             "from bisect import bisect_left",
+            "from contextlib import suppress",
             "from datetime import datetime",
             "from math import exp, inf, log, nan, sqrt",
             "",
             f"CLASSES = {list(program.classes)!r}",
             f"VARIABLES = {[program.schema.names[k] for k in program.used]!r}",
-            _FUNCTIONS,
+            _DATES + _FUNCTIONS,
             *(_table_text(name, array) for name, array in code.tables.values()),
             *([_CLOCK] if code.clocks else []),
             *(f"{name} = _clock({zone!r})" for zone, name in code.clocks.items()),
@@ -388,8 +437,11 @@ def _input_lines(program: Program) -> list[str]:
 def _reader_text(program: Program, k: int) -> str:
     """Return what makes the function that reads a value of variable k."""
     name, kind, levels = (getattr(program.schema, own)[k] for own in ("names", "kinds", "levels"))
+    if kind == "datetime":
+        forms = dict.fromkeys([program.schema.variables[k].date_format or FORMATS[0], FORMATS[0]])
+        return f"_date({', '.join([repr(name), *(repr(LINES[form].pattern) for form in forms)])})"
     if kind != "levels":
-        return f"{'_date' if kind == 'datetime' else '_number'}({name!r})"
+        return f"{'_duration' if kind == 'duration' else '_number'}({name!r})"
     codes = {level: j for j, level in enumerate(levels)}
     return f"_level({name!r}, {codes!r})"
 

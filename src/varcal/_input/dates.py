@@ -24,7 +24,7 @@ from varcal._input.variables import Variable, present_levels
 #: Values that are looked at before the whole column is, and for a note.
 _FIRST, _LOOKED_AT = 20, 1000
 _WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
+MONTHS = (
     "January", "February", "March", "April", "May", "June",
     "July", "August", "September", "October", "November", "December",
 )  # fmt: skip
@@ -44,11 +44,11 @@ _TIME = (
     r"(?:(?P<gap>[T ])(?P<time>\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)"
     r"(?: ?(?P<zone>Z|UTC|GMT|[+-]\d\d(?::?\d\d)?))?)?"
 )
-_LINES = {name: re.compile(rf"(?mia)^{date}{_TIME}$") for name, date in _DATES.items()}
+LINES = {name: re.compile(rf"(?mia)^{date}{_TIME}$") for name, date in _DATES.items()}
 _ISO = "\\g<year>-\\g<month>-\\g<day>\\g<gap>\\g<time>\t\\g<zone>"
-_NAME_OF_MONTH = re.compile(rf"(?i)({'|'.join(name[:3] for name in _MONTHS)})[a-z]{{0,6}}\.?")
+NAME_OF_MONTH = re.compile(rf"(?i)({'|'.join(name[:3] for name in MONTHS)})[a-z]{{0,6}}\.?")
 #: A digit that stands alone, except in minutes, seconds and their fractions.
-_SINGLE_DIGIT = re.compile(r"(?a)(?<![\d:])(?<!:\d\d[.,])\d(?!\d)")
+SINGLE_DIGIT = re.compile(r"(?a)(?<![\d:])(?<!:\d\d[.,])\d(?!\d)")
 
 
 class Instants(NamedTuple):
@@ -87,9 +87,9 @@ def read_as(texts: Sequence[str], form: str) -> Instants | None:
     Instants(seconds=array([1.7092908e+09]), zone='+01:00')
     """
     written = "\n".join(texts)
-    lines, n_dates = _LINES[form].subn(_ISO, written)
+    lines, n_dates = LINES[form].subn(_ISO, written)
     if n_dates < len(texts):
-        lines, n_dates = _LINES[form].subn(_ISO, _numbered(written))
+        lines, n_dates = LINES[form].subn(_ISO, _numbered(written))
     found = [line.partition("\t") for line in lines.replace(",", ".").upper().split("\n")]
     if not n_dates == len(found) == len(texts):
         return None
@@ -113,9 +113,9 @@ def _numbered(lines: str) -> str:
     >>> _numbered("5 March 2024 9:30"), _numbered("2024-03-05 09:30:00.5")
     ('05 m03 2024 09:30', '2024-03-05 09:30:00.5')
     """
-    names = [name[:3].lower() for name in _MONTHS]
-    lines = _NAME_OF_MONTH.sub(lambda found: f"m{names.index(found[1].lower()) + 1:02d}", lines)
-    return _SINGLE_DIGIT.sub(r"0\g<0>", lines)
+    names = [name[:3].lower() for name in MONTHS]
+    lines = NAME_OF_MONTH.sub(lambda found: f"m{names.index(found[1].lower()) + 1:02d}", lines)
+    return SINGLE_DIGIT.sub(r"0\g<0>", lines)
 
 
 def _zone(text: str) -> str:
@@ -199,7 +199,7 @@ _DAY, _QUARTER = 86_400.0, 900.0
 CYCLES = {"hour": _DAY, "weekday": 7 * _DAY, "month": 365.25 * _DAY}
 #: A part is a variable of its own if the dates cover this many cycles; in fewer, it is the date.
 LEAST_CYCLES = 2
-_LEVELS: dict[str, tuple[str, ...]] = {"weekday": _WEEKDAYS, "month": _MONTHS}
+_LEVELS: dict[str, tuple[str, ...]] = {"weekday": _WEEKDAYS, "month": MONTHS}
 #: A column, one of its parts, and the time zone of its clock.
 CalendarPart = tuple[str, str, str]
 
