@@ -183,6 +183,11 @@ def test_groups_that_cannot_be_used_are_refused():
         clone(model).set_params(cv=KFold(3, shuffle=True, random_state=0)).fit(X, y, groups=units)
     with pytest.raises(InputError, match="y has 1 groups with rows of the class 0, fewer than"):
         model.fit(X, y, groups=np.where(y == 0, "one", units))
+    with pytest.raises(InputError, match=r"cv is GroupKFold.* 'groups' parameter should not be"):
+        clone(model).set_params(cv=GroupKFold(3)).fit(X, y)
+    half = np.arange(480) < 240
+    with pytest.raises(InputError, match="cv: fold 2 has no rows to test on"):
+        clone(model).set_params(cv=[(half, ~half), (half, [])]).fit(X, y)
 
 
 class Words(ClassifierMixin, BaseEstimator):

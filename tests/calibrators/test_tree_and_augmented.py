@@ -46,6 +46,9 @@ def test_thresholds_keep_double_precision_and_infinite_values_a_branch():
     fit = TreeCalibrator(max_depth=2, borrow=1).fit(p, v == 0, v)
     low, middle, high = fit.predict_proba([0.5] * 3, [-np.inf, 0, np.inf])[:, 1]
     assert max(low, high) < 0.2 and middle > 0.8
+    v = np.arange(200)
+    fit = TreeCalibrator(max_depth=3, borrow=1).fit(p, v // 25 % 2, {"age": v})
+    assert max(row["where"].count("age") for row in fit.describe().rows) == 2
 
 
 def sample(n=1500, seed=0):

@@ -72,10 +72,13 @@ def cross_fit(
         raise
     except Exception as error:  # a splitter may raise anything
         raise InputError(
-            f"cv is {shown(cv)}: {type(error).__name__}",
+            f"cv is {shown(cv)}: {type(error).__name__}: {error}",
             "give a number of folds, a splitter, or pairs of rows to train and to test on",
             argument="cv",
         ) from None
+    for k, (_, test) in enumerate(folds, 1):
+        if not test.size:
+            raise InputError(f"cv: fold {k} has no rows to test on", "leave it out", argument="cv")
     if units is not None:
         _check_whole(units, folds)
     scores = Parallel(n_jobs=n_jobs)(

@@ -210,7 +210,7 @@ class TreeCalibrator(Calibrator):
         table = [
             {
                 "leaf": number,
-                "where": " and ".join(self._condition(*each) for each in path) or "everywhere",
+                "where": self._conditions(path) or "everywhere",
                 "n": leaf.n,
                 "share": leaf.weight / total,
                 "calibrator": _one_line(inner),
@@ -220,6 +220,13 @@ class TreeCalibrator(Calibrator):
         names = ", ".join(self.schema_.names)
         leaf_word = "leaf" if len(table) == 1 else "leaves"
         return f"A tree on {names} with {len(table)} {leaf_word}.", table
+
+    def _conditions(self, path: Path) -> str:
+        """Describe the way to a leaf; of a variable's bounds on one side the last is tightest."""
+        last = {
+            (split.variable, bool(split.left_levels) or side): (split, side) for split, side in path
+        }
+        return " and ".join(self._condition(*each) for each in last.values())
 
     def _condition(self, split: Split, side: str) -> str:
         """Describe one side of a split."""
