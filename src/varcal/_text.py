@@ -218,8 +218,8 @@ class Amounts(Unit):
         return amount(value)
 
     def difference(self, says: float, happens: float) -> float:
-        """Return the gap of two means."""
-        return says - happens
+        """Return the gap of two means, 0 where they differ by rounding only."""
+        return 0.0 if math.isclose(says, happens, rel_tol=1e-9) else says - happens
 
     def limit(self, value: float) -> str:
         """Write a limit."""

@@ -113,6 +113,19 @@ def test_rungs_of_differences_are_judged_by_squares():
     found = vc.audit(y, mu, {"x": x}, outcome="mean", gap="difference", limit=0.05)
     assert found.advice == "variables" and "nan" not in str(found)
     assert found.ladder.rungs[0].log_loss == pytest.approx(np.mean((y - mu) ** 2))
+    for size in (1.0, 1e6):  # no figure of the ladder touches the next, nor is rounding shown
+        given = {"gap": "difference", "limit": 0.05 * size, "sample_weight": mu / 2}
+        one = vc.audit(y * size, mu * size, {"x": x}, outcome="mean", **given)
+        text = str(one)
+        for line in re.findall("^[ >] (?:as it is|shift|score curve|variables)  .*", text, re.M):
+            assert len(re.split(" +", line[18:])) == 12 and "e−1" not in line, line
+        assert "Rows are weighted: so are predicts, observed," in text.replace("\n", " ")
+        assert (
+            "score" not in text.replace("score curve", "") and max(map(len, text.split("\n"))) < 90
+        )
+    assert "Audit of the predicted mean" in repr(found.report())
+    with pytest.raises(InputError, match="curves are of probabilities only"):
+        found["x"]
     with pytest.raises(InputError, match="'difference', those of this audit as 'relative'"):
         vc.audit(y, mu, {"x": x}, outcome="mean").since(found)
 
@@ -231,3 +244,12 @@ def test_dates_and_given_cuts():
     found = vc.audit("y", "mu", data=data, outcome="mean", bins={"age": [18, 40, 61, 79]})
     assert len(found.row("age").table) == 3
     assert {"when", "when (weekday)"} <= {row.variable for row in found}
+
+
+def test_a_saved_repair_of_means_is_not_one_of_probabilities(tmp_path):
+    vc.calibrators.MeanCalibrator().fit([0.5, 2.5, 3.5, 1.0], [1, 2, 4, 1]).save(
+        tmp_path / "m.json"
+    )
+    (tmp_path / "rows.csv").write_text("p\n0.5\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"of means, not of probabilities\nhint: .*predict\(mu"):
+        vc.apply(tmp_path / "m.json", tmp_path / "rows.csv", out=tmp_path / "out.csv")

@@ -330,8 +330,7 @@ def _curve(
     evidence: Evidence, judged: Judged, name: str, keys: Sequence[int], level: float
 ) -> Curve:
     """Return the curve of a variable, of the target of its row."""
-    if isinstance(evidence, MeanEvidence):
-        raise no_means("a curve")
+    assert not isinstance(evidence, MeanEvidence)  # refused by the audit
     row = next(row for row in judged.rows if row.variable == name)
     key = keys[[one.name for one in judged.targets].index(row.target)]
     along = evidence.profile(key, name)
@@ -380,7 +379,8 @@ def _notes(
         were = "was" if evidence.n_dropped == 1 else "were"
         notes.append(f"{count(evidence.n_dropped, 'row')} without an outcome {were} left out.")
     if judged.rows[0].weighted and getattr(evidence, "exposure", None) is None:
-        notes.append("Rows are weighted: so are says, happens, shares and errors, not row counts.")
+        are = f"{judged.rows[0].unit.says}, {judged.rows[0].unit.happens}, shares and errors"
+        notes.append(f"Rows are weighted: so are {are}, not row counts.")
     some = {
         "Missing values of {} are in a bin of their own.": [
             row.variable for row in judged.rows if row.missing > 0

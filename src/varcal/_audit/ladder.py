@@ -232,6 +232,11 @@ class Ladder(Shown):
         """What `Rung.log_loss` is called."""
         return "log-loss" if self.scale == "points" else "deviance"
 
+    def loss_text(self, rung: Rung) -> str:
+        """Write `Rung.log_loss`; deviances of amounts may be of any size."""
+        plain = self.scale == "points" or 0.1 <= rung.log_loss < 1e4
+        return f"{rung.log_loss:.4f}" if plain else f"{rung.log_loss:.5g}"
+
     @property
     def unit(self) -> Unit:
         """How errors are written."""
@@ -266,7 +271,7 @@ class Ladder(Shown):
                 "by score": unit.error(rung.by_score.value),
                 "largest uneven error": f"{unit.error(left.value)} ({ends})",
                 "along": along,
-                self.loss: f"{rung.log_loss:.4f}",
+                self.loss: self.loss_text(rung),
             }
             if self.scale == "points":
                 shown["right"] = percent(rung.accuracy)

@@ -43,6 +43,9 @@ from varcal._sums.bins import Bins, joint_index
 from varcal._sums.mean_stats import SHARES
 from varcal._threads import one_blas_thread
 
+#: An average below this part of the limit is the rounding of sums.
+ROUNDING = 1e-6
+
 
 @dataclass(frozen=True, eq=False)
 class _Way:
@@ -101,10 +104,11 @@ def _climb(way: _Way, audit: Audit, top: str, rng: np.random.Generator, *, sampl
     for k, name in enumerate(RUNGS[1 : RUNGS.index(top) + 1], 1):
         made[name] = _held_out(way, halves, allowed, k)
         half = _figures(way, made[name], judged)
-        error = np.average(made[name] - rows.y, weights=way.evidence.weight)
+        error = float(np.average(made[name] - rows.y, weights=way.evidence.weight))
         if way.evidence.relative:
-            error /= np.average(made[name], weights=way.evidence.weight)
-        figures[name] = half | {(AVERAGE, ""): [half[AVERAGE, ""][0].around(float(error))]}
+            error /= float(np.average(made[name], weights=way.evidence.weight))
+        error = error if abs(error) > ROUNDING * way.target.limit else 0.0
+        figures[name] = half | {(AVERAGE, ""): [half[AVERAGE, ""][0].around(error)]}
     ladder = _ladder(way, made, figures, sampled=sampled)
     if ladder.suffices == AS_IT_IS:
         return ladder

@@ -171,6 +171,11 @@ class Audit:
     def __getitem__(self, variable: str) -> Curve:
         name = variable if isinstance(variable, str) else shown(variable)
         self.row(name)
+        if self.target.scale != "points":
+            raise InputError(
+                f"the curve along {name!r} would be of means, and curves are of probabilities only",
+                "use audit.row(…), its .table and .plot(), or audit.plot()",
+            )
         if name not in self._curves:
             if self._find_curve is None:
                 raise InputError(
@@ -335,7 +340,9 @@ class Audit:
 
         if path is None:
             page = audit_page.audit_html(self, title)
-            return audit_page.InlineReport(page, title or "Calibration audit")
+            return audit_page.InlineReport(
+                page, title or audit_page.KIND[self.target.scale != "points"]
+            )
         return audit_page.write_audit(self, path, title=title)
 
     def since(self, previous: Audit) -> Changes:

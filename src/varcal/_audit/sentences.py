@@ -219,7 +219,9 @@ class Screen:
         self.advice = "" if ladder is None else str(audit.advice)
         self.several = len(audit.targets) > 1
         self.of_mean = self.reported.scale != "points"
-        self.by = "by prediction" if self.of_mean else "by score"
+        self.score = "prediction" if self.of_mean else "score"
+        self.by = f"by {self.score}"
+        self.curve = "curve of the prediction" if self.of_mean else "score curve"
         self._limit = self.unit.limit_size(self.reported.limit)
         self._above = [row for row in audit.rows if row.verdict == ABOVE]
         self._found = [row for row in audit.rows if row.verdict in FINDINGS]
@@ -415,7 +417,7 @@ class Screen:
         if self.advice == RETRAIN:
             return "No repair that was tried predicts unseen rows better by an amount that matters."
         if self.advice == TRY_VARIABLES:
-            return "Neither a shift nor a score curve is enough, and variables were not tried."
+            return f"Neither a shift nor a {self.curve} is enough, and variables were not tried."
         rung = self.ladder.rung(self.advice)
         name, left = rung.worst
         average = abs(self.ladder.shown_average(rung))
@@ -458,10 +460,10 @@ class Screen:
         curve = self.ladder.rung(CURVE)
         if curve.above:
             left = self.unit.error(curve.worst[1].value)
-            return f". A score curve would leave {left} along variables"
+            return f". A {self.curve} would leave {left} along variables"
         if curve.better:
-            losses = f"{self.ladder.loss} {curve.log_loss:.4f} instead of {rung.log_loss:.4f}"
-            return f". A score curve predicts unseen rows worse ({losses})"
+            losses = f"{self.ladder.loss_text(curve)} instead of {self.ladder.loss_text(rung)}"
+            return f". A {self.curve} predicts unseen rows worse ({self.ladder.loss} {losses})"
         return ""
 
     def _made_worse(self, rung: Rung) -> Sentence:
@@ -694,7 +696,7 @@ class Screen:
         title = "Until it is repaired" if verdict == REPAIR else "Use it with care"
         sure = any(max(one.low, -one.high) > self.reported.limit for one in self.audit.places)
         care = (
-            f"No average, score or variable is surely off by more than {limit}, but "
+            f"No average, {self.score} or variable is surely off by more than {limit}, but "
             f"{'some' if sure else 'single'} groups {'are' if sure else 'may be'}: look at their "
             "tables before you rely on them."
         )
@@ -727,11 +729,11 @@ class Screen:
         if not name and why not in ("", NOT_ASKED):
             return "Find out which repair it needs", Sentence.of(f"Not judged: {why}.")
         if not name:
-            text = "The ladder shows what a shift, a score curve and the variables leave. "
+            text = f"The ladder shows what a shift, a {self.curve} and the variables leave. "
             code = self.code("vc.audit(…).ladder", "varcal audit …")
             return "Find out which repair it needs", Sentence.of(text, code)
         if name == TRY_VARIABLES:
-            text = f"Neither a shift nor a score curve gains what matters{NOT_TRIED}. "
+            text = f"Neither a shift nor a {self.curve} gains what matters{NOT_TRIED}. "
             code = self.code('vc.audit(…, ladder="all")', "varcal audit … --ladder all")
             return "Try the variables", Sentence.of(text, code)
         if name == RETRAIN:
@@ -766,7 +768,7 @@ class Screen:
             text = f"It adds {size} to" if steps[SHIFT] > 0 else f"It takes {size} off"
             return f"{text} the log-odds of every row. "
         if name == CURVE:
-            return f"It reads only the {'prediction' if self.of_mean else 'score'}. "
+            return f"It reads only the {self.score}. "
         if name != VARIABLES:
             return ""
         kept = self.audit.protected

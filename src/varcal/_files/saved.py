@@ -251,6 +251,9 @@ def _opened(path: str | PathLike[str], wanted: str | None = None) -> tuple[Kind,
         if not isinstance(name, str) or name not in KINDS:
             report = "varcal" in document and "verdict" in document
             raise BrokenError("it is a report, not what save() writes" if report else FOREIGN)
+        if (wanted, name) == ("calibrator", "mean calibrator"):
+            problem = f"{shown} is a saved calibrator of means, not of probabilities"
+            raise _refusal(problem, "for means use load(path).predict(mu, X)")
         if wanted not in (None, name):
             raise BrokenError(f"it is {_kind(name).what}")
     except BrokenError as error:

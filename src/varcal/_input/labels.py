@@ -103,7 +103,7 @@ class Labels(Variable):
         refuse_rows(inexact, values, "y", "is not a label", hint)
         hint = "labels are integers, booleans, strings or categories; if these are probabilities, "
         hint += "{y} and {p} are swapped; for amounts or counts pass {outcome} "
-        hint += "to audit(), estimate() or bin_table()"
+        hint += "to audit(), estimate() or bin_table(), and repair them with MeanCalibrator"
         if p.ndim == 1 and bool(np.all((p == 0) | (p == 1))):
             hint = swapped or "{y} and {p} look swapped: {y} is the outcome, {p} the probability"
         elif swapped:

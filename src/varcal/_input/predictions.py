@@ -455,7 +455,8 @@ def _check_probabilities(p: Floats, given: np.dtype[Any]) -> None:
             hint = (
                 "if these are logits, pass {from_logits}; divide percentages by 100; for amounts "
             )
-            hint += "or counts pass {outcome} to audit(), estimate() or bin_table()"
+            hint += "or counts pass {outcome} to audit(), estimate() or bin_table(), and repair "
+            hint += "them with MeanCalibrator"
         outside, settings = (p < 0) | (p > 1), {"from_logits": True, "outcome": "mean"}
         refuse_rows(outside, p, "p", "is outside [0, 1]", hint, settings)
     if p.ndim == 2:

@@ -50,7 +50,7 @@ from varcal._text import (
 )
 
 #: What the audit of probabilities and that of means is called.
-_KIND = ("Calibration audit", "Audit of the predicted mean")
+KIND = ("Calibration audit", "Audit of the predicted mean")
 #: Cards of so many variables with evidence are open; the others can be opened.
 MOST_OPEN = 3
 #: With more variables than this there is a box to search them.
@@ -119,7 +119,7 @@ def _context(
     most = None if cards else 0
     shared = {"audit": audit, "unit": screen.unit, "level": level_text(audit.level)}
     return shared | {
-        "title": title or f"{_KIND[screen.of_mean]} of {name}",
+        "title": title or f"{KIND[screen.of_mean]} of {name}",
         "subtitle": f"{count(audit.n_rows, 'row')} · {count(len(audit), 'variable')} · {now()}",
         "screen": screen,
         "ladder": audit.ladder,

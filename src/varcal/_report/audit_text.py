@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from textwrap import wrap
 
 from varcal._audit.ladder import Left
@@ -101,7 +102,7 @@ def _group(one: Group, screen: Screen) -> list[str]:
     if screen.rare:
         after = ratio_text(one.observed, one.predicted) + "x" * bool(one.predicted)
         after += "" if one.after is None else f"{unit.signed(one.after):>8}"
-    line += f"{after:>{WIDTH - len(line)}}"
+    line += f" {after}".rjust(WIDTH - len(line))
     about = short(str(one.about), _NAME + 12) if one.about else ""
     return [line.rstrip(), f"    {about:{_NAME + 14}}{ends}".rstrip()]
 
@@ -114,33 +115,40 @@ def _level(one: Group, unit: Unit) -> str:
     return f"  {name:{_NAME - 2}}{rates}  {unit.gap_size(one.gap, one.words):14} {ends}"
 
 
-def _figure(one: Left, text: str, digits: int) -> str:
-    return f"{PLAIN_MARKS[one.state]:2} {text:>{4 + digits}}"
+def _figure(one: Left, text: str, width: int) -> str:
+    return f"{PLAIN_MARKS[one.state]:2} {text:>{width}}"
 
 
 def _ladder(screen: Screen, audit: Audit) -> list[str]:
     by = screen.by.removesuffix("iction") + "." * screen.of_mean
-    head = f"{'Repair it needs':18}{'average':9}{by:10}{'along variables':21}"
+    columns = zip(*(_averages(one, screen.unit) for one in screen.steps), strict=True)
+    wide = [max(4 + screen.unit.digits, *map(len, column)) for column in columns]
+    head = f"{'Repair it needs':18}{'average':{wide[0] + 4}}{by:{wide[1] + 5}}along variables"
     loss = "" if screen.ladder is None else screen.ladder.loss
-    lines = [f"{head}{'above':>12}{loss:>10}"]
-    lines += [line for one in screen.steps for line in _step(one, screen)]
+    lines = [f"{head:58}{'above':>12}{loss:>10}"]
+    lines += [line for one in screen.steps for line in _step(one, screen, wide)]
     note = f"{screen.unit.word.capitalize()} off, {level_text(audit.level)}. {screen.limit}"
     marks = "x surely above, ~ may be above, ok below."
     return [*lines, *wrap(f"{note} {marks} {screen.ladder_note}", WIDTH)]
 
 
-def _step(one: ShownRung, screen: Screen) -> list[str]:
+def _averages(one: ShownRung, unit: Unit) -> tuple[str, str]:
+    return unit.signed(one.average.value), unit.error(one.rung.by_score.value)
+
+
+def _step(one: ShownRung, screen: Screen, wide: Sequence[int]) -> list[str]:
+    assert screen.ladder is not None
     unit, rung, (along, left) = screen.unit, one.rung, one.rung.worst
-    digits, lefts = unit.digits, (one.average, rung.by_score, left)
-    texts = unit.signed(one.average.value), *(unit.error(x.value) for x in lefts[1:])
-    average, by_score, uneven = map(_figure, lefts, texts, [digits] * 3)
-    uneven += f" ({_pair(left, unit)})"
-    name = f"{'>' if one.advised else ' '} {rung.name:16}{average} {by_score}"
-    above = f"{one.n_above} of {len(screen.audit)}"
-    line = f"{name:{35 + 2 * digits}}{uneven}{above:>{35 - 2 * digits - len(uneven)}}"
+    lefts = one.average, rung.by_score, left
+    texts = *_averages(one, unit), unit.error(left.value)
+    average, by_score, uneven = map(_figure, lefts, texts, (*wide, 4 + unit.digits))
+    line = f"{'>' if one.advised else ' '} {rung.name:16}{average} {by_score}  {uneven}"
+    line += f" ({_pair(left, unit)})"
+    line += f" {one.n_above} of {len(screen.audit)}".rjust(70 - len(line))
+    line += f" {screen.ladder.loss_text(rung)}".rjust(80 - len(line))
     of = [f"{short(screen.class_of(x), 9):10}" for x in lefts[:2]]
     under = f"{'':18}{''.join(of)}{short(f'{screen.class_of(left)}, {along}', 33)}"
-    return [f"{line}{rung.log_loss:>10.4f}", *([under] if screen.several else [])]
+    return [line, *([under] if screen.several else [])]
 
 
 def _pair(one: Left | AuditRow, unit: Unit) -> str:

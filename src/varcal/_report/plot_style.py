@@ -153,7 +153,13 @@ def unit_ticks(axis: Any, unit: str = "%") -> None:
     axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
     sign = "%" if unit == "%" else ""
     scale = 1 if unit == "units" else 100
-    axis.set_major_formatter(FuncFormatter(lambda x, _: number_text(round(scale * x, 4)) + sign))
+
+    def text(value: float, _: object) -> str:
+        low, high = axis.get_view_interval()
+        digits = max(4, 3 - int(np.floor(np.log10(scale * abs(high - low) or 1.0))))
+        return number_text(round(scale * value, digits)) + sign
+
+    axis.set_major_formatter(FuncFormatter(text))
 
 
 def row_ticks(

@@ -310,8 +310,10 @@ def check_judged(found: Audit, made: Sequence[Outcome], named: Sequence[str]) ->
     if along and all(row.verdict == TOO_FEW_ROWS for row in found.rows):
         raise InputError("no variable can be judged: there are too few rows", f"{hint}add rows")
     if along and found.target.few_events:
-        events = count(found.target.events, "event")
-        raise InputError(f"nothing can be judged by {events}", f"{hint}add rows")
+        few = f"nothing can be judged by {count(found.target.events, 'event')}"
+        if found.target.scale != "points":
+            few = "nothing can be judged: a few rows carry most of the variance"
+        raise InputError(few, f"{hint}add rows")
 
 
 def _why_not_judged(found: Audit, name: str) -> str:
@@ -325,7 +327,8 @@ def _why_not_judged(found: Audit, name: str) -> str:
 
 def gate_lines(found: Audit, made: Sequence[Outcome]) -> list[str]:
     """Say of each gate whether it is passed; warn of one that passes what should be repaired."""
-    lines = [gate_line(one) for one in made]
+    by = found.screen(ladder=False).by
+    lines = [gate_line(one).replace(LIMITS["--max-by-score"], f"error {by}") for one in made]
     if made and all(one.passed for one in made) and found.verdict == REPAIR:
         lines.append(
             "WARNING  the verdict is repair, and the gates that were set allow that; --gate "
