@@ -260,10 +260,17 @@ def scorer(calibrator: Calibrator) -> Callable[..., Any]:
     """Return a fast function of one row; see `Calibrator.scorer`."""
     program = Program.of(calibrator)
     computed: Any = _run(_function(program))["calibrate"]
-    known = [program.schema.names[k] for k in program.used]
+    columns = [program.schema.variables[k] for k in program.used]
+    known = [column.name for column in columns]
+    zoned = {column.name: column.zoned for column in columns if column.kind == "datetime"}
 
     def score(p: float | Sequence[float], v: Mapping[str, object] | None = None) -> Any:
         try:
+            for name, zone in zoned.items():
+                given = v[name]  # type: ignore[index]
+                if isinstance(given, datetime) and (given.tzinfo is not None) != zone:
+                    have, had = ("no", "a") if zone else ("a", "no")
+                    raise ValueError(f"{name} has {have} time zone; in fit it had {had} time zone")
             return computed(p, v)
         except (KeyError, TypeError, ValueError) as error:
             if known and not isinstance(v, Mapping):
