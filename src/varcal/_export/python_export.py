@@ -268,7 +268,8 @@ def scorer(calibrator: Calibrator) -> Callable[..., Any]:
         try:
             for name, zone in zoned.items():
                 given = v[name]  # type: ignore[index]
-                if isinstance(given, datetime) and (given.tzinfo is not None) != zone:
+                dated = isinstance(given, datetime) and given == given  # not pandas.NaT
+                if dated and (given.tzinfo is not None) != zone:  # type: ignore[union-attr]
                     have, had = ("no", "a") if zone else ("a", "no")
                     raise ValueError(f"{name} has {have} time zone; in fit it had {had} time zone")
             return computed(p, v)
