@@ -209,7 +209,7 @@ def test_files_and_pickles_give_the_same_means(tmp_path):
     fitted.save(path)
     rows = tmp_path / "rows.csv"
     rows.write_text("p\n0.5\n")
-    with pytest.raises(InputError, match="it is a saved calibrator of means"):
+    with pytest.raises(InputError, match="is a saved calibrator of means"):
         vc.apply(path, rows, tmp_path / "out.csv", p="p")
 
 

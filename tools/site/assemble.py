@@ -43,7 +43,7 @@ API = {
     "Files and large data": ("_sums", "_input", "_files"),
 }
 #: Public modules, which have a page each.
-MODULES = ("datasets", "results", "exceptions")
+MODULES = ("datasets", "results", "exceptions", "testing")
 #: What to read before a page of the API, by its title.
 BEFORE = {
     "Metrics and estimates": "[Metrics](../metrics.md) and [uncertainty](../inference.md)",
